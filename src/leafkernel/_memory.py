@@ -1,0 +1,98 @@
+"""How much memory there is, and how to say it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+def format_bytes(n_bytes: float) -> str:
+    """Write a number of bytes for a reader: ``1.5 GB``, with 1 GB = 2**30 bytes."""
+    for unit, name in ((2**40, "TB"), (2**30, "GB"), (2**20, "MB"), (2**10, "kB")):
+        if n_bytes >= unit:
+            return f"{n_bytes / unit:.1f} {name}"
+    return f"{n_bytes:.0f} bytes"
+
+
+def parse_bytes(limit: float | str) -> int:
+    """Read a memory limit: a number of bytes, or text such as ``"500MB"`` or ``"2.5 GB"``."""
+    if isinstance(limit, str):
+        match = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?)i?B?\s*", limit, re.IGNORECASE)
+        if match is None or match[1].count(".") > 1 or match[1] == ".":
+            raise ValueError(
+                f"max_memory must be a number of bytes or text like '2GB'; got {limit!r}."
+            )
+        return int(float(match[1]) * _UNITS[match[2].upper()])
+    if isinstance(limit, bool) or not isinstance(limit, (int, float)):
+        raise TypeError(f"max_memory must be a number of bytes or text like '2GB'; got {limit!r}.")
+    if not limit > 0:
+        raise ValueError(f"max_memory must be positive; got {limit!r}.")
+    return int(limit)
+
+
+def available_bytes() -> int:
+    """Return the memory that this process can still take, as far as the system tells."""
+    platform: str = sys.platform
+    if platform.startswith("linux"):
+        return min(_linux_available(), _cgroup_available())
+    if platform == "win32":
+        return _windows_available()
+    # macOS tells only what it has, not what is free: it compresses and swaps as needed.
+    return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+
+
+def _linux_available() -> int:
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES"))
+
+
+def _cgroup_available() -> int:
+    """Return what a container's limit leaves, or a huge number where there is none."""
+    for limit_file, usage_file in (
+        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+        (
+            "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+            "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+        ),
+    ):
+        limit = _read_count(limit_file)
+        usage = _read_count(usage_file)
+        if limit is not None and usage is not None:
+            return max(limit - usage, 0)
+    return sys.maxsize
+
+
+def _read_count(path: str) -> int | None:
+    """Return the number in a file; None where there is no such file, or no number in it."""
+    try:
+        return int(Path(path).read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def _windows_available() -> int:
+    class MemoryStatus(ctypes.Structure):
+        _fields_ = (
+            ("length", ctypes.c_ulong),
+            ("memory_load", ctypes.c_ulong),
+            ("total_physical", ctypes.c_ulonglong),
+            ("available_physical", ctypes.c_ulonglong),
+            ("total_page_file", ctypes.c_ulonglong),
+            ("available_page_file", ctypes.c_ulonglong),
+            ("total_virtual", ctypes.c_ulonglong),
+            ("available_virtual", ctypes.c_ulonglong),
+            ("available_extended_virtual", ctypes.c_ulonglong),
+        )
+
+    status = MemoryStatus(length=ctypes.sizeof(MemoryStatus))
+    windll: Any = getattr(ctypes, "windll")  # noqa: B009 - exists on Windows alone
+    windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status))
+    return int(status.available_physical)

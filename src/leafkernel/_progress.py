@@ -1,0 +1,43 @@
+"""Progress bars for long work, shown only where they were asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from leafkernel._optional import require
+
+Item = TypeVar("Item")
+OnProgress = Callable[[int], None]
+
+
+@contextmanager
+def progress_bar(
+    description: str, total: int, *, enabled: bool, unit: str = "row"
+) -> Iterator[OnProgress | None]:
+    """Yield a function that takes the amount done so far, or None where no bar is wanted."""
+    if not enabled:
+        yield None
+        return
+    bar = _open_bar(description, total, unit)
+    try:
+        yield lambda done: bar.update(done - bar.n)
+    finally:
+        bar.close()
+
+
+def track(
+    items: Iterable[Item], description: str, total: int, *, enabled: bool = False
+) -> Iterator[Item]:
+    """Iterate over items, counting them on a progress bar if one is wanted."""
+    with progress_bar(description, total, enabled=enabled, unit="step") as on_progress:
+        for done, item in enumerate(items, start=1):
+            yield item
+            if on_progress is not None:
+                on_progress(done)
+
+
+def _open_bar(description: str, total: int, unit: str) -> Any:
+    tqdm = require("tqdm.auto", extra="progress").tqdm
+    return tqdm(desc=description, total=total, unit=unit, unit_scale=True)

@@ -1,0 +1,35 @@
+"""Estimator tags: what ForestProximity accepts is what its forest accepts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+try:
+    from sklearn.utils import get_tags
+except ImportError:  # scikit-learn < 1.6
+    get_tags = None
+    from sklearn.utils._tags import _safe_tags
+
+
+class InheritedTags:
+    """Mixin that takes the tags of inputs and targets from ``self.forest``."""
+
+    forest: Any
+
+    def __sklearn_tags__(self) -> Any:  # scikit-learn >= 1.6
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.transformer_tags.preserves_dtype = []  # the output has the type of `dtype`
+        if hasattr(self.forest, "__sklearn_tags__"):
+            inherited = get_tags(self.forest)
+            tags.target_tags.required = inherited.target_tags.required
+            tags.input_tags.sparse = inherited.input_tags.sparse
+            tags.input_tags.allow_nan = inherited.input_tags.allow_nan
+        return tags
+
+    def _more_tags(self) -> dict[str, Any]:  # scikit-learn < 1.6
+        inherited = {
+            key: _safe_tags(self.forest, key)
+            for key in ("requires_y", "allow_nan")
+            if hasattr(self.forest, "_get_tags")
+        }
+        return {"preserves_dtype": [], **inherited}

@@ -1,0 +1,136 @@
+"""Checks of what users give, and the words for what is wrong with it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from joblib import effective_n_jobs
+
+try:
+    from sklearn.utils.validation import validate_data
+except ImportError:  # scikit-learn < 1.6
+    validate_data = None
+
+
+class LeafkernelWarning(UserWarning):
+    """Something about the data deserves a look; the result is still as documented."""
+
+
+def suggest(value: object, options: Iterable[str]) -> str:
+    """Return ``" Did you mean 'x'?"`` for the option nearest to a misspelt value, or ``""``."""
+    nearest = difflib.get_close_matches(str(value).lower(), list(options), n=1, cutoff=0.5)
+    return f" Did you mean {nearest[0]!r}?" if nearest else ""
+
+
+def check_choice(name: str, value: object, options: Iterable[str]) -> None:
+    """Refuse a value that is not one of the options, naming them and the nearest."""
+    options = list(options)
+    if not isinstance(value, str) or value not in options:
+        listed = ", ".join(repr(option) for option in options)
+        raise ValueError(f"{name} must be one of {listed}; got {value!r}.{suggest(value, options)}")
+
+
+def check_count(name: str, value: Any, *, at_least: int = 1) -> int:
+    """Return a whole number of at least a minimum as an int, or say what is wrong with it."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be an integer; got {value!r} of type {type(value).__name__}.")
+    if value < at_least:
+        raise ValueError(f"{name} must be at least {at_least}; got {value}.")
+    return int(value)
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Refuse anything but True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False; got {value!r}.")
+
+
+def check_dtype(dtype: Any) -> np.dtype[Any]:
+    """Return float32 or float64 as a NumPy dtype; anything else is refused."""
+    message = f"dtype must be numpy.float32 or numpy.float64; got {dtype!r}."
+    try:
+        found: np.dtype[Any] = np.dtype(dtype)
+    except TypeError as error:
+        raise ValueError(message) from error
+    if found not in (np.float32, np.float64):
+        raise ValueError(message)
+    return found
+
+
+def check_values(values: Any, n_samples: int) -> npt.NDArray[np.float64]:
+    """Return one row of numbers for each training sample, as float64 of shape (n, ...)."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "buif":
+        raise TypeError(
+            f"values must be numeric; got dtype {array.dtype}. For class labels, average their "
+            "indicators instead, e.g. values = (labels[:, None] == classes)."
+        )
+    if array.ndim not in (1, 2):
+        raise ValueError(f"values must have 1 or 2 dimensions; got {array.ndim}.")
+    if array.shape[0] != n_samples:
+        raise ValueError(
+            f"values has {array.shape[0]} rows, but there are {n_samples} training samples; "
+            "give one value (or row of values) for each training sample."
+        )
+    array = np.ascontiguousarray(array, dtype=np.float64)
+    if not np.isfinite(array).all():
+        raise ValueError("values contains NaN or infinity; fill or drop those samples first.")
+    return array
+
+
+def check_tree_weights(tree_weights: npt.NDArray[Any], n_trees: int) -> None:
+    """Refuse tree weights that are not one finite nonnegative number for each tree."""
+    if tree_weights.shape != (n_trees,):
+        raise ValueError(
+            f"tree_weights has shape {tree_weights.shape}, but the forest has {n_trees} trees; "
+            "give one weight for each."
+        )
+    if not (np.isfinite(tree_weights).all() and (tree_weights >= 0).all()):
+        raise ValueError("tree_weights must be finite and nonnegative.")
+
+
+def check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
+    """Learn (reset) or check the number and names of the columns of X, as scikit-learn does."""
+    if not hasattr(X, "shape") and np.ndim(X) == 1:
+        X = np.asarray(X)
+    if len(getattr(X, "shape", (0, 0))) != 2:
+        raise ValueError(
+            f"Expected 2D array, got an array of shape {X.shape} instead. Reshape your data: "
+            "array.reshape(1, -1) if it is a single sample, array.reshape(-1, 1) if it has a "
+            "single feature."
+        )
+    if validate_data is not None:
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+    else:  # scikit-learn < 1.6
+        estimator._check_feature_names(X, reset=reset)
+        estimator._check_n_features(X, reset=reset)
+
+
+def check_names_out(estimator: Any, input_features: Any) -> None:
+    """Check ``input_features`` of ``get_feature_names_out``, which serve for nothing else here."""
+    if input_features is None:
+        return
+    given = np.asarray(input_features, dtype=object)
+    known = getattr(estimator, "feature_names_in_", None)
+    if known is not None and not np.array_equal(known, given):
+        raise ValueError("input_features is not equal to feature_names_in_")
+    if len(given) != estimator.n_features_in_:
+        raise ValueError(
+            "input_features should have length equal to number of features "
+            f"({estimator.n_features_in_}), got {len(given)}"
+        )
+
+
+def count_threads(n_jobs: int | None) -> int:
+    """Return the number of threads that ``n_jobs`` asks for, as scikit-learn reads it."""
+    return int(effective_n_jobs(n_jobs))
+
+
+def describe(estimator: object, **settings: object) -> str:
+    """Name an estimator in a message, with the settings that matter there."""
+    listed = ", ".join(f"{key}={value!r}" for key, value in settings.items())
+    return f"{type(estimator).__name__}({listed})" if listed else type(estimator).__name__

@@ -1,0 +1,58 @@
+"""The compiled engine: one parallel loop over rows, fed to a reducer for each kind of result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+import leafkernel._native as core
+from leafkernel._progress import OnProgress
+from leafkernel.kernel import Product
+
+
+@dataclass(frozen=True)
+class NativeEngine:
+    """Calls the compiled core. Ctrl-C stops it between blocks of rows.
+
+    Parameters
+    ----------
+    n_threads : int
+        Threads to use; the numbers do not depend on it.
+    wide_indices : bool, default=False
+        Whether to use 64-bit indices even where 32 bits are enough.
+    """
+
+    n_threads: int = 1
+    wide_indices: bool = False
+
+    def rows(self, product: Product, on_progress: OnProgress | None = None) -> csr_array:
+        """Return P, shape (m, n)."""
+        arrays = core.csr_rows(product, self.n_threads, self.wide_indices, on_progress)
+        matrix = csr_array(arrays, shape=product.shape)
+        matrix.has_canonical_format = True
+        return matrix
+
+    def nearest(
+        self, product: Product, k: int, on_progress: OnProgress | None = None
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+        """Return the k largest entries of each row and their columns, shapes (m, k)."""
+        return core.nearest(product, k, self.n_threads, on_progress)
+
+    def sums(
+        self,
+        product: Product,
+        values: npt.NDArray[np.float64],
+        on_progress: OnProgress | None = None,
+    ) -> npt.NDArray[np.float64]:
+        """Return P @ values, shape (m, c)."""
+        return core.sums(product, values, self.n_threads, on_progress)
+
+    def nonzeros(
+        self, product: Product, on_progress: OnProgress | None = None
+    ) -> npt.NDArray[np.int64]:
+        """Return the number of nonzeros of each row, shape (m,)."""
+        return core.nonzeros(product, self.n_threads, on_progress)

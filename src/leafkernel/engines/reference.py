@@ -1,0 +1,81 @@
+"""The slow, obvious engine: what every other engine is tested against."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from leafkernel._progress import OnProgress
+from leafkernel.kernel import Product
+
+
+@dataclass(frozen=True)
+class ReferenceEngine:
+    """Sums each dense row of P leaf by leaf, in float64, and reads every result off it."""
+
+    n_threads: int = 1  # taken as every engine takes it, and not used
+
+    def rows(self, product: Product, on_progress: OnProgress | None = None) -> csr_array:
+        """Return P, shape (m, n)."""
+        matrix = csr_array(np.zeros((0, product.shape[1]), dtype=product.query_weights.dtype))
+        rows = list(_dense_rows(product, on_progress))
+        return csr_array(np.array(rows)) if rows else matrix
+
+    def nearest(
+        self, product: Product, k: int, on_progress: OnProgress | None = None
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+        """Return the k largest entries of each row and their columns, shapes (m, k)."""
+        similarity = np.empty((product.n_rows, k), dtype=product.query_weights.dtype)
+        samples = np.empty((product.n_rows, k), dtype=np.int64)
+        for i, row in enumerate(_dense_rows(product, on_progress)):
+            order = np.argsort(-row, kind="stable")
+            if product.own is not None:
+                order = order[order != product.own[i]]
+            samples[i] = order[:k]
+            similarity[i] = row[order[:k]]
+        return similarity, samples
+
+    def sums(
+        self,
+        product: Product,
+        values: npt.NDArray[np.float64],
+        on_progress: OnProgress | None = None,
+    ) -> npt.NDArray[np.float64]:
+        """Return P @ values, shape (m, c)."""
+        out = np.empty((product.n_rows, values.shape[1]))
+        for i, row in enumerate(_dense_rows(product, on_progress)):
+            out[i] = row.astype(np.float64) @ values
+        return out
+
+    def nonzeros(
+        self, product: Product, on_progress: OnProgress | None = None
+    ) -> npt.NDArray[np.int64]:
+        """Return the number of nonzeros of each row, shape (m,)."""
+        counts = [np.count_nonzero(row) for row in _dense_rows(product, on_progress)]
+        return np.array(counts, dtype=np.int64)
+
+
+def _dense_rows(product: Product, on_progress: OnProgress | None) -> Iterator[npt.NDArray[Any]]:
+    """Yield each row of P as a dense array in the type of the weights."""
+    index = product.reference
+    for i in range(product.n_rows):
+        row = np.zeros(index.n_samples)
+        for entry in range(product.query_offsets[i], product.query_offsets[i + 1]):
+            leaf = product.query_leaves[entry]
+            members = slice(index.offsets[leaf], index.offsets[leaf + 1])
+            weights = index.weights[members].astype(np.float64)
+            row[index.members[members]] += float(product.query_weights[entry]) * weights
+        if product.reference_oob is not None and product.query_oob is not None:
+            shared_bits = product.query_oob[i] & product.reference_oob
+            shared = np.unpackbits(shared_bits.view(np.uint8), axis=1).sum(axis=1, dtype=np.int64)
+            row = np.divide(row, shared, out=np.zeros_like(row), where=shared > 0)
+        if product.diagonal is not None and product.own is not None:
+            row[product.own[i]] = product.diagonal[i]
+        yield row.astype(product.query_weights.dtype)
+        if on_progress is not None:
+            on_progress(i + 1)

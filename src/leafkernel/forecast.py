@@ -1,0 +1,124 @@
+"""Will it fit? What P would cost, known before it is computed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from leafkernel._memory import format_bytes
+from leafkernel.engines import Engine
+from leafkernel.kernel import Product
+from leafkernel.leaf_maps import INT32_MAX
+
+# Counting the nonzeros of sampled rows stops at this many collisions: well under a second.
+_SAMPLED_COLLISIONS = 20_000_000
+_SAMPLED_ROWS = 512
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What ``proximity()`` would take.
+
+    Attributes
+    ----------
+    shape : tuple of (int, int)
+        Shape of P.
+    collisions : int
+        Exact number of (query, reference, tree) triples that share a leaf: the work.
+    nonzeros : int
+        Nonzeros of P, estimated from sampled rows; exact where every row was sampled.
+    nonzeros_error : int
+        Twice the standard error of that estimate.
+    nonzeros_at_most : int
+        A bound that holds for certain.
+    bytes : int
+        Memory of P as a CSR matrix with that many nonzeros (estimate plus error).
+    limit : int
+        Memory that P may take: ``max_memory``, or what is free.
+    """
+
+    shape: tuple[int, int]
+    collisions: int
+    nonzeros: int
+    nonzeros_error: int
+    nonzeros_at_most: int
+    bytes: int
+    limit: int
+
+    @property
+    def fits(self) -> bool:
+        """Whether ``proximity()`` stays within the limit."""
+        return self.bytes <= self.limit
+
+    @property
+    def advice(self) -> str:
+        """What to use."""
+        if self.fits:
+            return "proximity() fits."
+        return (
+            "use kneighbors() for each sample's nearest, operator() for products with vectors, "
+            "iter_proximity() for one block of rows at a time, or raise max_memory"
+        )
+
+    def __str__(self) -> str:
+        m, n = self.shape
+        error = f" ± {self.nonzeros_error:,}" if self.nonzeros_error else ""
+        per_row = self.nonzeros / max(m, 1)
+        return "\n".join(
+            [
+                f"proximity of {m:,} x {n:,} samples",
+                f"  leaf collisions   {self.collisions:,}",
+                f"  nonzeros          {self.nonzeros:,}{error} ({per_row:,.0f} a row; "
+                f"at most {self.nonzeros_at_most:,})",
+                f"  memory            {format_bytes(self.bytes)} of {format_bytes(self.limit)}",
+                f"  advice            {self.advice}",
+            ]
+        )
+
+
+def forecast(product: Product, engine: Engine, *, limit: int) -> Forecast:
+    """Count collisions exactly, and estimate nonzeros from a fixed random sample of rows."""
+    m, n = product.shape
+    collisions = product.collisions()
+    bound = np.minimum(collisions, n)
+    if product.diagonal is not None:
+        bound = np.minimum(bound + 1, n)  # a diagonal may be set where no leaf is shared
+    at_most = int(bound.sum())
+    rows = _sample_rows(collisions)
+    counts = engine.nonzeros(product.take(rows))
+    if len(rows) == m:
+        nonzeros, error = int(counts.sum()), 0
+    else:
+        # Nonzeros over the bound vary far less between rows than nonzeros themselves do.
+        share = counts.sum() / max(int(bound[rows].sum()), 1)
+        residuals = counts - share * bound[rows]
+        deviation = float(residuals.std(ddof=1)) if len(rows) > 1 else float(at_most)
+        nonzeros = round(share * at_most)
+        error = min(round(2 * m * deviation / np.sqrt(len(rows))), at_most - nonzeros)
+    return Forecast(
+        shape=(m, n),
+        collisions=int(collisions.sum()),
+        nonzeros=nonzeros,
+        nonzeros_error=error,
+        nonzeros_at_most=at_most,
+        bytes=csr_bytes(m, nonzeros + error, product.query_weights.dtype.itemsize),
+        limit=limit,
+    )
+
+
+def csr_bytes(n_rows: int, nonzeros: int, itemsize: int) -> int:
+    """Return the memory of a CSR matrix."""
+    index_size = 4 if nonzeros <= INT32_MAX else 8
+    return nonzeros * (itemsize + index_size) + (n_rows + 1) * index_size
+
+
+def _sample_rows(collisions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return rows drawn at random, as many as can be counted quickly, ascending."""
+    m = len(collisions)
+    if m <= _SAMPLED_ROWS and collisions.sum() <= _SAMPLED_COLLISIONS:
+        return np.arange(m)
+    order = np.random.default_rng(0).permutation(m)[:_SAMPLED_ROWS]
+    affordable = int(np.searchsorted(np.cumsum(collisions[order]), _SAMPLED_COLLISIONS))
+    return np.sort(order[: max(affordable, min(m, 8))])

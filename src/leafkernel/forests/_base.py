@@ -1,0 +1,68 @@
+"""What leafkernel asks of a tree ensemble, whoever grew it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+class Unavailable(ValueError):  # noqa: N818 - it names a state of the forest
+    """A forest does not have what a scheme needs; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class InBag:
+    """How each tree was trained on each sample.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n, T)
+        c_t(x): the weight with which tree t was trained on sample x. Integers where they are plain
+        bootstrap counts, else float64.
+    is_oob : ndarray of bool of shape (n, T)
+        Whether tree t never drew sample x.
+    """
+
+    weights: Array
+    is_oob: Array
+
+
+class FittedForest(ABC):
+    """A fitted tree ensemble, seen through its leaves.
+
+    Leaf ids are global: those of tree t run from ``leaf_offsets[t]`` to ``leaf_offsets[t + 1]``.
+    """
+
+    #: First leaf id of each tree, and the number of leaves; int64, shape (T + 1,).
+    leaf_offsets: npt.NDArray[np.int64]
+
+    @abstractmethod
+    def leaves(self, X: Any) -> Array:
+        """Return the leaf that each sample reaches in each tree, shape (n, T)."""
+
+    def in_bag(self, X: Any, y: Any, sample_weight: Any, leaf: Array) -> InBag:
+        """Return how the trees were trained on these samples, their own training set."""
+        raise Unavailable(f"{self} does not tell how its trees drew their samples")
+
+    def tree_weights(self, leaf: Array) -> Array:
+        """Return each tree's weight in the ensemble, shape (T,), given the training leaves."""
+        raise Unavailable(f"{self} has no tree weights")
+
+    def path_features(self) -> tuple[Array, Array]:
+        """Return (offsets, features): the distinct features on the path to each leaf, ascending."""
+        raise Unavailable(f"{self} does not tell its paths")
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """Name the forest in messages."""
+
+
+def leaf_id_type(n_leaves: int) -> type[np.int32] | type[np.int64]:
+    """Return the smaller integer type that holds every leaf id."""
+    return np.int32 if n_leaves <= np.iinfo(np.int32).max else np.int64

@@ -1,0 +1,116 @@
+"""How scikit-learn's forests drew and weighed the training samples of each tree.
+
+RF-GAP reproduces a forest only with the weights that its trees were really trained with. The draws
+come from public API (``estimators_samples_``, scikit-learn 1.4 on). How weights enter does not,
+and changed with 1.9, so the rules stand here, read on the sources of 1.4.0, 1.8.0 and 1.9.1:
+
+* before 1.9 the weight of a sample in a tree is its bootstrap count times ``sample_weight`` times
+  ``class_weight``;
+* from 1.9 on ``sample_weight`` and ``class_weight`` steer the draw, and the count alone is the
+  weight;
+* in both, ``class_weight="balanced_subsample"`` multiplies by balanced class weights of each draw.
+
+Whatever comes out is checked against what the trees recorded (:func:`check_leaf_masses`), so a rule
+that no longer holds, or another training set, is refused instead of giving wrong numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import sklearn
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.fixes import parse_version
+
+from leafkernel._validation import describe
+from leafkernel.forests._base import Array, InBag, Unavailable
+
+WEIGHTS_STEER_THE_DRAW = parse_version(sklearn.__version__) >= parse_version("1.9")
+
+
+def recover_in_bag(forest: Any, y: Any, sample_weight: Any, n_samples: int) -> InBag:
+    """Return the weights with which each tree of a fitted forest was trained, shape (n, T)."""
+    n_trained = forest._n_samples
+    if n_samples != n_trained:
+        raise ValueError(
+            f"{describe(forest)} was fitted on {n_trained} samples, but X has {n_samples}; in-bag "
+            "weights belong to the samples that the forest was fitted on, so give exactly those."
+        )
+    row_weight, per_draw = _weighting(forest, y, sample_weight, n_samples)
+    weights, is_oob = [], []
+    for drawn in forest.estimators_samples_:
+        counts = np.bincount(drawn, minlength=n_samples)
+        weight: Array
+        if row_weight is None and not per_draw:
+            weight = counts.astype(np.min_scalar_type(int(counts.max())))
+        else:
+            weight = counts.astype(np.float64)
+            if row_weight is not None:
+                weight *= row_weight
+            if per_draw:
+                weight *= compute_sample_weight("balanced", y, indices=drawn)
+            is_oob.append(counts == 0)
+        weights.append(weight)
+    stacked = np.stack(weights, axis=1)
+    return InBag(stacked, np.stack(is_oob, axis=1) if is_oob else stacked == 0)
+
+
+def _weighting(
+    forest: Any, y: Any, sample_weight: Any, n_samples: int
+) -> tuple[Array | None, bool]:
+    """Return the weight of each sample on top of its counts, and whether each draw is balanced."""
+    class_weight = getattr(forest, "class_weight", None)
+    per_draw = isinstance(class_weight, str) and class_weight == "balanced_subsample"
+    row_weight = None
+    if not WEIGHTS_STEER_THE_DRAW:
+        if sample_weight is not None:
+            row_weight = np.asarray(sample_weight, dtype=np.float64)
+            if row_weight.shape != (n_samples,):
+                raise ValueError(
+                    f"sample_weight has shape {row_weight.shape}, expected ({n_samples},)."
+                )
+        if class_weight is not None and not per_draw:
+            by_class = compute_sample_weight(class_weight, _require_y(forest, y))
+            row_weight = by_class if row_weight is None else row_weight * by_class
+    if per_draw:
+        _require_y(forest, y)
+    return row_weight, per_draw
+
+
+def _require_y(forest: Any, y: Any) -> Any:
+    if y is None:
+        raise ValueError(
+            f"{describe(forest, class_weight=forest.class_weight)} weighs samples by class, so its "
+            "in-bag weights need y; pass the y that it was fitted on."
+        )
+    return y
+
+
+def check_leaf_masses(forest: Any, in_bag: InBag, leaf: Array, leaf_offsets: Array) -> None:
+    """Refuse in-bag weights that are not those of the trees, leaf by leaf.
+
+    Each tree recorded the weight that it was trained with in every node. Samples other than the
+    forest's own, or a missing ``sample_weight``, add up to something else in some leaf.
+
+    Parameters
+    ----------
+    forest : fitted forest of scikit-learn
+    in_bag : InBag of shape (n, T)
+    leaf : ndarray of shape (n, T)
+        Global id of the leaf that each sample reaches in each tree, in the order of the nodes.
+    leaf_offsets : ndarray of shape (T + 1,)
+        First leaf id of each tree.
+    """
+    for t, estimator in enumerate(forest.estimators_):
+        tree = estimator.tree_
+        recorded = tree.weighted_n_node_samples[tree.children_left < 0]
+        mass = np.bincount(leaf[:, t] - leaf_offsets[t], in_bag.weights[:, t], len(recorded))
+        if not np.allclose(mass, recorded, rtol=1e-6, atol=1e-9 * recorded.sum()):
+            hint = "X must hold the same samples in the same order as in the forest's own fit"
+            if not WEIGHTS_STEER_THE_DRAW:
+                hint += ", and sample_weight, if one was used there, must be passed here too"
+            raise Unavailable(
+                f"these are not the samples that {describe(forest)} was fitted on: the training "
+                f"weights that tree {t} recorded in its leaves do not add up; {hint}"
+            )

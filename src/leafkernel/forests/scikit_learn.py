@@ -1,0 +1,168 @@
+"""Tree ensembles of scikit-learn."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    RandomTreesEmbedding,
+)
+
+from leafkernel._validation import check_columns, describe
+from leafkernel.forests._base import Array, FittedForest, InBag, Unavailable, leaf_id_type
+from leafkernel.forests._bootstrap import check_leaf_masses, recover_in_bag
+
+BAGGED = (
+    RandomForestClassifier,
+    RandomForestRegressor,
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    RandomTreesEmbedding,
+)
+BOOSTED = (GradientBoostingClassifier, GradientBoostingRegressor)
+
+
+def adapt(estimator: Any) -> FittedForest | None:
+    """Return a fitted ensemble of scikit-learn as a forest, or None if it is not one."""
+    if isinstance(estimator, BAGGED):
+        return BaggedForest(estimator)
+    if isinstance(estimator, BOOSTED):
+        return BoostedForest(estimator)
+    return None
+
+
+class _TreesOfSklearn(FittedForest):
+    """Trees in the array form that scikit-learn keeps: node ids in, leaf ids out."""
+
+    def __init__(self, estimator: Any, trees: Sequence[Any]) -> None:
+        self.estimator = estimator
+        self._trees = trees
+        is_leaf = [tree.children_left < 0 for tree in trees]
+        node_counts = [tree.node_count for tree in trees]
+        self._node_offsets = np.concatenate([[0], np.cumsum(node_counts)])
+        # Leaves are numbered in the order of their nodes: global ids that grow with the tree.
+        every_leaf = np.concatenate(is_leaf)
+        numbering = np.cumsum(every_leaf) - 1
+        self._leaf_of_node = numbering.astype(leaf_id_type(int(every_leaf.sum())))
+        sizes = [int(leaves.sum()) for leaves in is_leaf]
+        self.leaf_offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+    def leaves(self, X: Any) -> Array:
+        """Return the leaf that each sample reaches in each tree, shape (n, T)."""
+        nodes = self.nodes(X)
+        nodes += self._node_offsets[:-1]
+        return self._leaf_of_node[nodes]
+
+    @abstractmethod
+    def nodes(self, X: Any) -> Array:
+        """Return the node that each sample ends in, numbered within its tree, int64 (n, T)."""
+
+    def path_features(self) -> tuple[Array, Array]:
+        """Return (offsets, features): the distinct features on the path to each leaf, ascending."""
+        leaves: list[Array] = []
+        features: list[Array] = []
+        for t, tree in enumerate(self._trees):
+            parent = _parents(tree)
+            nodes = np.flatnonzero(tree.children_left < 0)
+            of_leaf = self._leaf_of_node[self._node_offsets[t] + nodes]
+            while True:  # all leaves climb together, one level at a time
+                nodes = parent[nodes]
+                climbing = nodes >= 0
+                if not climbing.any():
+                    break
+                nodes, of_leaf = nodes[climbing], of_leaf[climbing]
+                leaves.append(of_leaf)
+                features.append(tree.feature[nodes])
+        n_leaves = int(self.leaf_offsets[-1])
+        if not leaves:
+            return np.zeros(n_leaves + 1, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        pairs = np.unique(np.stack([np.concatenate(leaves), np.concatenate(features)], 1), axis=0)
+        offsets = np.zeros(n_leaves + 1, dtype=np.int64)
+        np.cumsum(np.bincount(pairs[:, 0], minlength=n_leaves), out=offsets[1:])
+        return offsets, pairs[:, 1].astype(np.int64)
+
+    def __str__(self) -> str:
+        return describe(self.estimator)
+
+
+class BaggedForest(_TreesOfSklearn):
+    """RandomForest, ExtraTrees and RandomTreesEmbedding: trees grown apart, perhaps on draws."""
+
+    def __init__(self, estimator: Any) -> None:
+        super().__init__(estimator, [tree.tree_ for tree in estimator.estimators_])
+
+    def nodes(self, X: Any) -> Array:
+        """Return the node that each sample ends in, numbered within its tree, int64 (n, T)."""
+        nodes: Array = np.asarray(self.estimator.apply(X), dtype=np.int64)
+        return nodes
+
+    def in_bag(self, X: Any, y: Any, sample_weight: Any, leaf: Array) -> InBag:
+        """Return how the trees were trained on these samples, their own training set."""
+        forest = self.estimator
+        if not forest.bootstrap:
+            advice = (
+                "use 'kerf' or 'uniform'"
+                if isinstance(forest, RandomTreesEmbedding)
+                else "refit with bootstrap=True or use 'kerf'"
+            )
+            raise Unavailable(
+                f"{describe(forest, bootstrap=False)} has none: every tree saw every sample; "
+                f"{advice}"
+            )
+        in_bag = recover_in_bag(forest, y, sample_weight, leaf.shape[0])
+        check_leaf_masses(forest, in_bag, leaf, self.leaf_offsets)
+        return in_bag
+
+    def tree_weights(self, leaf: Array) -> Array:
+        """Refuse: the trees of a bagged forest all count alike."""
+        raise Unavailable(
+            f"{self} averages its trees, so they have none; use 'uniform', or give weights of your "
+            "own with Boosted(tree_weights=...)"
+        )
+
+
+class BoostedForest(_TreesOfSklearn):
+    """GradientBoosting: trees grown one after the other; one for each class and round."""
+
+    def __init__(self, estimator: Any) -> None:
+        super().__init__(estimator, [tree.tree_ for tree in estimator.estimators_.ravel()])
+
+    def nodes(self, X: Any) -> Array:
+        """Return the node that each sample ends in, numbered within its tree, int64 (n, T)."""
+        check_columns(self.estimator, X, reset=False)  # apply() does not look at the names
+        # (n, rounds) or (n, rounds, classes) as floats; C order matches estimators_.ravel().
+        by_round: Array = self.estimator.apply(X)
+        return by_round.reshape(len(by_round), -1).astype(np.int64)
+
+    def in_bag(self, X: Any, y: Any, sample_weight: Any, leaf: Array) -> InBag:
+        """Refuse: boosting has no bootstrap to recover."""
+        raise Unavailable(
+            f"{self} has none: its trees are fitted to residuals, not to draws of the samples; use "
+            "'boosted', 'kerf' or 'uniform'"
+        )
+
+    def tree_weights(self, leaf: Array) -> Array:
+        """Return the variance over the training samples of what each tree adds to the model."""
+        weights = np.empty(len(self._trees))
+        for t, tree in enumerate(self._trees):
+            values = tree.value[tree.children_left < 0, 0, 0]
+            weights[t] = np.var(values[leaf[:, t] - self.leaf_offsets[t]])
+        return weights * float(self.estimator.learning_rate) ** 2
+
+
+def _parents(tree: Any) -> Array:
+    """Return the parent of each node, -1 for the root."""
+    parent = np.full(tree.node_count, -1, dtype=np.int64)
+    inner = np.flatnonzero(tree.children_left >= 0)
+    parent[tree.children_left[inner]] = inner
+    parent[tree.children_right[inner]] = inner
+    return parent

@@ -1,0 +1,209 @@
+"""What is known of samples and leaves once a forest has routed them: frozen arrays, no models.
+
+The words, used everywhere: a *leaf* id is global, numbered tree after tree, so that ids grow with
+the tree; *in_bag* is the weight with which a tree was trained on a sample; a sample is *out of
+bag* (oob) in a tree whose training never drew it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from leafkernel._progress import track
+
+Array = npt.NDArray[Any]
+Track = Callable[..., Iterator[Any]]
+
+
+class Undeclared(TypeError):  # noqa: N818 - it names what is wrong with the scheme
+    """A scheme reads something that it did not declare in ``needs``."""
+
+
+def _undeclared(name: str, need: str) -> Undeclared:
+    return Undeclared(
+        f"this weight scheme reads {name!r}, which is prepared only on demand; declare it with "
+        f"needs = frozenset({{{need!r}}}) on the scheme (or as an attribute of the function)."
+    )
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Samples as a forest sees them.
+
+    Parameters
+    ----------
+    leaf : ndarray of shape (n, T)
+        Global id of the leaf that each sample reaches in each tree.
+    in_bag_weights : ndarray of shape (n, T), optional
+        Weight with which each tree was trained on each sample; 0 for unseen samples.
+    oob_flags : ndarray of bool of shape (n, T), optional
+        Whether a tree's training never drew the sample. This is ``in_bag == 0`` except for samples
+        that were drawn with weight zero: the forest does not count those as out of bag.
+    features : ndarray of shape (n, n_features), optional
+        The samples themselves, for schemes that look at them.
+    labels : ndarray of int of shape (n,), optional
+        Class codes, for schemes that look at them; None for unseen samples.
+    """
+
+    leaf: Array
+    in_bag_weights: Array | None = None
+    oob_flags: Array | None = None
+    features: Array | None = None
+    labels: Array | None = None
+
+    @classmethod
+    def unseen(cls, leaf: Array, *, features: Array | None = None) -> Samples:
+        """Return samples that no tree was trained on: in bag with weight 0, out of bag in all."""
+        return cls(
+            leaf,
+            # Broadcast scalars: read like (n, T) arrays, and take no memory.
+            in_bag_weights=np.broadcast_to(np.uint8(0), leaf.shape),
+            oob_flags=np.broadcast_to(np.True_, leaf.shape),
+            features=features,
+        )
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples, n."""
+        return int(self.leaf.shape[0])
+
+    @property
+    def in_bag(self) -> Array:
+        """c_t(x), shape (n, T)."""
+        if self.in_bag_weights is None:
+            raise _undeclared("in_bag", "in_bag")
+        return self.in_bag_weights
+
+    @property
+    def is_oob(self) -> Array:
+        """o_t(x), shape (n, T), bool."""
+        if self.oob_flags is None:
+            raise _undeclared("is_oob", "in_bag")
+        return self.oob_flags
+
+    @cached_property
+    def n_oob_trees(self) -> Array:
+        """S(x) = Σ_t o_t(x), shape (n, 1) so that it divides (n, T) arrays."""
+        counts: Array = self.is_oob.sum(axis=1, keepdims=True, dtype=np.int64)
+        return counts
+
+    def packed_oob(self) -> npt.NDArray[np.uint64]:
+        """Out-of-bag flags as bits, 64 trees to a word, shape (n, ceil(T / 64))."""
+        n_samples, n_trees = self.leaf.shape
+        n_words = -(-n_trees // 64)
+        packed = np.zeros((n_samples, n_words * 8), dtype=np.uint8)
+        as_bits = np.packbits(self.is_oob, axis=1, bitorder="little")
+        packed[:, : as_bits.shape[1]] = as_bits
+        return packed.view(np.uint64)
+
+
+@dataclass(frozen=True)
+class ForestStats:
+    """What the training samples say about each leaf and each tree.
+
+    Parameters
+    ----------
+    leaf_offsets : ndarray of int64 of shape (T + 1,)
+        First leaf id of each tree; the last entry is the number of leaves, L.
+    leaf_mass : ndarray of int64 of shape (L,)
+        M(ℓ): number of training samples in each leaf.
+    in_bag_masses : ndarray of float64 of shape (L,), optional
+        M_in(ℓ): sum of the in-bag weights over the training samples in each leaf.
+    weights_of_trees : ndarray of float64 of shape (T,), optional
+        Each tree's weight in its ensemble.
+    features_on_paths : tuple of (offsets, features), optional
+        The distinct features split on along the path to each leaf: those of leaf ℓ are
+        ``features[offsets[ℓ]:offsets[ℓ + 1]]``.
+    track : callable
+        Wraps an iterable in a progress bar, where the user asked for one.
+    """
+
+    leaf_offsets: Array
+    leaf_mass: Array
+    in_bag_masses: Array | None = None
+    weights_of_trees: Array | None = None
+    features_on_paths: tuple[Array, Array] | None = None
+    track: Track = track
+
+    @classmethod
+    def of(cls, samples: Samples, leaf_offsets: Array, **known: Any) -> ForestStats:
+        """Count what the training samples say."""
+        n_leaves = int(leaf_offsets[-1])
+        weights = samples.in_bag_weights
+        leaf_mass = np.zeros(n_leaves, dtype=np.int64)
+        in_bag_masses = None if weights is None else np.zeros(n_leaves)
+        for tree in range(samples.leaf.shape[1]):  # tree by tree: no (n, T) temporaries
+            first, end = leaf_offsets[tree], leaf_offsets[tree + 1]
+            local = samples.leaf[:, tree] - first
+            leaf_mass[first:end] = np.bincount(local, minlength=end - first)
+            if in_bag_masses is not None and weights is not None:
+                in_bag_masses[first:end] = np.bincount(local, weights[:, tree], end - first)
+        return cls(leaf_offsets, leaf_mass, in_bag_masses, **known)
+
+    @property
+    def n_trees(self) -> int:
+        """T: number of trees."""
+        return len(self.leaf_offsets) - 1
+
+    @property
+    def n_leaves(self) -> int:
+        """L: number of leaves over all trees."""
+        return int(self.leaf_offsets[-1])
+
+    @property
+    def in_bag_mass(self) -> Array:
+        """M_in(ℓ), shape (L,)."""
+        if self.in_bag_masses is None:
+            raise _undeclared("in_bag_mass", "in_bag")
+        return self.in_bag_masses
+
+    @property
+    def tree_weights(self) -> Array:
+        """Each tree's weight in its ensemble, shape (T,)."""
+        if self.weights_of_trees is None:
+            raise _undeclared("tree_weights", "tree_weights")
+        return self.weights_of_trees
+
+    def path_features(self, leaf: int) -> Array:
+        """Distinct features split on along the path to a leaf, ascending."""
+        if self.features_on_paths is None:
+            raise _undeclared("path_features", "paths")
+        offsets, features = self.features_on_paths
+        return features[offsets[leaf] : offsets[leaf + 1]]
+
+    def leaves_of(self, tree: int) -> Iterable[int]:
+        """Leaf ids of a tree."""
+        return range(int(self.leaf_offsets[tree]), int(self.leaf_offsets[tree + 1]))
+
+
+@dataclass(frozen=True)
+class LeafIndex:
+    """The reference samples of every leaf with their weights: the reference map W, by leaf.
+
+    Parameters
+    ----------
+    offsets : ndarray of int64 of shape (L + 1,)
+        The samples of leaf ℓ are ``members[offsets[ℓ]:offsets[ℓ + 1]]``.
+    members : ndarray of int32
+        Reference samples, ascending within a leaf.
+    weights : ndarray of float32 or float64
+        Reference weight of each member.
+    n_samples : int
+        Number of reference samples.
+    """
+
+    offsets: npt.NDArray[np.int64]
+    members: npt.NDArray[np.int32]
+    weights: Array
+    n_samples: int
+
+    @property
+    def leaf_sizes(self) -> npt.NDArray[np.int64]:
+        """Number of reference samples with a nonzero weight in each leaf, shape (L,)."""
+        return np.diff(self.offsets)

@@ -1,0 +1,580 @@
+"""The front door: an estimator that validates, delegates, and holds the fitted kernel."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from leafkernel import forests
+from leafkernel._memory import available_bytes, format_bytes, parse_bytes
+from leafkernel._progress import progress_bar
+from leafkernel._tags import InheritedTags
+from leafkernel._validation import (
+    LeafkernelWarning,
+    check_choice,
+    check_columns,
+    check_count,
+    check_dtype,
+    check_flag,
+    check_names_out,
+    check_values,
+    count_threads,
+)
+from leafkernel.engines import ENGINES, Engine, find_engine
+from leafkernel.forecast import Forecast, csr_bytes, forecast
+from leafkernel.kernel import Diagonal, LeafKernel, Product
+from leafkernel.leaf_index import Samples
+from leafkernel.leaf_maps import transposed_map
+from leafkernel.operator import ProximityOperator, diagonal_of
+from leafkernel.schemes import find_scheme
+from leafkernel.training import read_samples, read_stats
+
+Array = npt.NDArray[Any]
+
+
+class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
+    """Supervised similarity of samples, learned by a tree ensemble.
+
+    Two samples are alike when the trees of a forest send them to the same leaves. A weight scheme
+    says how much each shared leaf counts, and the proximities of all pairs are a sparse matrix
+    P = Q Wᵀ: exact, in and out of sample, and never formed unless you ask for it.
+
+    Parameters
+    ----------
+    forest : estimator
+        RandomForest, ExtraTrees or GradientBoosting (classifier or regressor) or
+        RandomTreesEmbedding of scikit-learn. A fitted forest is used as it is; an unfitted one is
+        cloned and fitted. Note that :func:`sklearn.base.clone` of this object gives an unfitted
+        forest, as for every meta-estimator; wrap it in ``sklearn.frozen.FrozenEstimator`` to keep
+        it fitted.
+    weight_scheme : str, callable or WeightScheme, default="gap"
+        ``"gap"``, ``"uniform"`` (or ``"original"``), ``"kerf"``, ``"oob"``, ``"oob_separable"``,
+        ``"boosted"``, ``"ih"``; a function of ``(samples, forest)`` that returns weights of shape
+        (n, T); or a :class:`WeightScheme`. See :mod:`leafkernel.schemes`.
+    diagonal : {"scheme", "one", "zero", "adjusted"}, default="scheme"
+        Proximity of a training sample to itself: what the formula gives (0 for "gap"), 1, 0, or,
+        for "gap", the mean weight of the sample over the trees that drew it.
+    symmetrize : bool, default=False
+        Whether to use (P + Pᵀ)/2. For an unseen sample the transposed half is what it would lend
+        to others as a reference; with "gap" that is nothing, so its proximities are halved.
+    engine : {"auto", "native", "reference"}, default="auto"
+        How to compute: compiled and parallel ("auto" picks it), or slow and obvious.
+    dtype : {numpy.float32, numpy.float64}, default=numpy.float32
+        Type of weights and proximities. Sums are kept in float64 either way.
+    n_jobs : int, default=None
+        Threads, as in scikit-learn: None is 1 unless in a joblib context, -1 is all. The numbers
+        do not depend on it.
+    max_memory : int or str, default=None
+        Most memory that :meth:`proximity` may return, in bytes or as ``"4GB"``; the memory that is
+        free by default. Past it, an error is raised before anything is allocated.
+    progress : bool, default=False
+        Whether to show progress bars (needs tqdm).
+
+    Attributes
+    ----------
+    forest_ : estimator
+        The fitted forest.
+    scheme_ : WeightScheme
+        The scheme in use.
+    kernel_ : LeafKernel
+        The maps over the training samples.
+    n_trees_, n_leaves_, n_samples_fit_ : int
+        Trees, leaves over all trees, and training samples.
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : ndarray of str
+        Names of the features, where X has string column names.
+
+    See Also
+    --------
+    sklearn.ensemble.RandomTreesEmbedding : Unsupervised leaf coordinates.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from leafkernel import ForestProximity
+    >>> X, y = load_iris(return_X_y=True)
+    >>> prox = ForestProximity(RandomForestClassifier(random_state=0)).fit(X, y)
+    >>> prox.proximity().shape
+    (150, 150)
+    >>> similarity, neighbors = prox.kneighbors(X[:1] + 0.05, n_neighbors=3)
+    >>> neighbors.shape
+    (1, 3)
+    """
+
+    def __init__(
+        self,
+        forest: Any,
+        weight_scheme: Any = "gap",
+        *,
+        diagonal: Diagonal = "scheme",
+        symmetrize: bool = False,
+        engine: str = "auto",
+        dtype: Any = np.float32,
+        n_jobs: int | None = None,
+        max_memory: float | str | None = None,
+        progress: bool = False,
+    ) -> None:
+        self.forest = forest
+        self.weight_scheme = weight_scheme
+        self.diagonal = diagonal
+        self.symmetrize = symmetrize
+        self.engine = engine
+        self.dtype = dtype
+        self.n_jobs = n_jobs
+        self.max_memory = max_memory
+        self.progress = progress
+
+    @classmethod
+    def from_leaves(
+        cls,
+        leaves: npt.ArrayLike,
+        *,
+        in_bag: npt.ArrayLike | None = None,
+        tree_weights: npt.ArrayLike | None = None,
+        y: npt.ArrayLike | None = None,
+        weight_scheme: Any = "uniform",
+        **params: Any,
+    ) -> ForestProximity:
+        """Build a fitted object from leaf ids alone, whatever grew the trees.
+
+        Its methods then take leaf ids of shape (m, T) as X. An id that no training sample has in a
+        tree is a leaf of its own, which collides with no training sample.
+
+        Parameters
+        ----------
+        leaves : array-like of int of shape (n, T)
+            Id of the leaf that each training sample reaches in each tree: any nonnegative
+            integers, numbered within each tree or over all.
+        in_bag : array-like of shape (n, T), default=None
+            Weight with which each tree was trained on each sample (bootstrap counts, say); 0 means
+            out of bag. Needed by "gap", "oob" and "oob_separable".
+        tree_weights : array-like of shape (T,), default=None
+            Weight of each tree. Needed by "boosted".
+        y : array-like of shape (n,), default=None
+            Labels of the training samples, for schemes that look at them.
+        weight_scheme : str, callable or WeightScheme, default="uniform"
+            As in the constructor.
+        **params
+            Other parameters of the constructor.
+
+        Returns
+        -------
+        ForestProximity
+            The fitted object.
+
+        Examples
+        --------
+        >>> leaves = [[1, 4], [1, 5], [2, 5]]
+        >>> ForestProximity.from_leaves(leaves, dtype="float64").proximity().toarray().round(3)
+        array([[1. , 0.5, 0. ],
+               [0.5, 1. , 0.5],
+               [0. , 0.5, 1. ]])
+        """
+        stand_in = forests.RawLeaves(in_bag=in_bag, tree_weights=tree_weights)
+        return cls(stand_in, weight_scheme, **params).fit(leaves, y)
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ForestProximity:
+        """Fit the forest if it is not fitted yet, and weigh and index the training samples.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
+            Training samples. For a fitted forest and a scheme with in-bag weights, the very samples
+            that it was fitted on; for other schemes any reference samples will do.
+        y : array-like of shape (n,) or (n, n_outputs), default=None
+            Targets, as the forest takes them.
+        sample_weight : array-like of shape (n,), default=None
+            Sample weights for (or of) the forest's fit.
+
+        Returns
+        -------
+        ForestProximity
+            Itself, fitted.
+        """
+        scheme = find_scheme(self.weight_scheme)
+        dtype = self._check_params()
+        raw = isinstance(self.forest, forests.RawLeaves)
+        check_columns(self, forests.check_leaves(X) if raw else X, reset=True)
+        estimator = forests.fit_if_needed(self.forest, X, y, sample_weight)
+        forest = forests.adapt(estimator)
+        samples = read_samples(forest, scheme, X, y, sample_weight)
+        stats = read_stats(forest, scheme, samples, progress=self.progress)
+        self.kernel_ = LeafKernel.fit(
+            scheme,
+            samples,
+            stats,
+            diagonal=self.diagonal,
+            symmetrize=self.symmetrize,
+            dtype=dtype,
+        )
+        self.forest_ = estimator
+        self.scheme_ = scheme
+        self.n_trees_ = stats.n_trees
+        self.n_leaves_ = stats.n_leaves
+        self.n_samples_fit_ = samples.n_samples
+        self._router = forest
+        return self
+
+    def proximity(self, X: Any = None) -> csr_array:
+        """Return the proximities of samples to the training samples.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
+            Samples, all taken as unseen. By default the training samples in their training role
+            (out-of-bag trees and all).
+
+        Returns
+        -------
+        csr_array of shape (m, n)
+            P, with ascending columns in each row and no explicit zeros.
+
+        Raises
+        ------
+        MemoryError
+            Before anything is allocated, if P would pass ``max_memory``.
+        """
+        product = self._product(X)
+        engine = self._engine()
+        self._refuse_if_too_large(product, engine)
+        with progress_bar("proximity", product.n_rows, enabled=self.progress) as on_progress:
+            return engine.rows(product, on_progress)
+
+    def iter_proximity(
+        self, X: Any = None, *, block_size: int = 4096
+    ) -> Iterator[tuple[slice, csr_array]]:
+        """Yield the proximities in blocks of rows, so that only one block is in memory.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
+            As in :meth:`proximity`.
+        block_size : int, default=4096
+            Rows in a block.
+
+        Yields
+        ------
+        rows : slice
+            The rows of P that the block holds.
+        block : csr_array of shape (len(rows), n)
+            ``proximity(X)[rows]``.
+        """
+        block_size = check_count("block_size", block_size)
+        samples = self._unseen(X)
+        n_rows = self.n_samples_fit_ if samples is None else samples.n_samples
+        return self._blocks(samples, n_rows, block_size)
+
+    def kneighbors(
+        self, X: Any = None, n_neighbors: int = 10
+    ) -> tuple[Array, npt.NDArray[np.int64]]:
+        """Find the training samples most similar to each sample, without forming P.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
+            As in :meth:`proximity`. A training sample is never its own neighbour.
+        n_neighbors : int, default=10
+            Number of neighbours.
+
+        Returns
+        -------
+        similarity : ndarray of shape (m, n_neighbors)
+            Proximities, most similar first.
+        neighbors : ndarray of int64 of shape (m, n_neighbors)
+            The training samples; ties, and samples with proximity 0, come by index.
+        """
+        product = self._product(X)
+        n_neighbors = check_count("n_neighbors", n_neighbors)
+        available = self.n_samples_fit_ - (X is None)
+        if n_neighbors > available:
+            not_itself = " (a training sample is not its own neighbour)" if X is None else ""
+            raise ValueError(
+                f"n_neighbors={n_neighbors}, but there are only {available} training samples to "
+                f"choose from{not_itself}; ask for {available} or fewer."
+            )
+        with progress_bar("kneighbors", product.n_rows, enabled=self.progress) as on_progress:
+            return self._engine().nearest(product, n_neighbors, on_progress)
+
+    def kneighbors_graph(
+        self,
+        X: Any = None,
+        n_neighbors: int = 10,
+        mode: Literal["proximity", "distance"] = "proximity",
+    ) -> csr_array:
+        """Return the graph of nearest neighbours, ``n_neighbors`` stored entries a row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
+            As in :meth:`proximity`.
+        n_neighbors : int, default=10
+            Number of neighbours.
+        mode : {"proximity", "distance"}, default="proximity"
+            Whether edges hold the proximity p or the distance 1 - p (0 where p > 1, as
+            "oob_separable" can give). Entries that are zero are stored.
+
+        Returns
+        -------
+        csr_array of shape (m, n)
+            The graph, columns ascending in each row.
+        """
+        check_choice("mode", mode, ("proximity", "distance"))
+        similarity, neighbors = self.kneighbors(X, n_neighbors)
+        data = similarity if mode == "proximity" else np.maximum(1 - similarity, 0)
+        n_rows = neighbors.shape[0]
+        offsets = np.arange(n_rows + 1) * n_neighbors
+        arrays = (data.ravel(), neighbors.ravel(), offsets)
+        graph = csr_array(arrays, shape=(n_rows, self.n_samples_fit_))
+        graph.sort_indices()
+        return graph
+
+    def query_map(self, X: Any = None) -> csr_array:
+        """Return the query map Q: samples in leaf coordinates, at most one nonzero a tree.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
+            As in :meth:`proximity`.
+
+        Returns
+        -------
+        csr_array of shape (m, L)
+            Q, such that P = Q Wᵀ off the diagonal; (m, 2L) where the kernel is symmetrised.
+        """
+        samples = self._unseen(X)
+        self._require_separable("a query map")
+        return self.kernel_.query.copy() if samples is None else self.kernel_.query_of(samples)
+
+    def reference_map(self) -> csr_array:
+        """Return the reference map W of the training samples.
+
+        Returns
+        -------
+        csr_array of shape (n, L)
+            W, such that P = Q Wᵀ off the diagonal; (n, 2L) where the kernel is symmetrised.
+        """
+        check_is_fitted(self)
+        self._require_separable("a reference map")
+        return self.kernel_.reference().copy()
+
+    def operator(self, X: Any = None) -> ProximityOperator:
+        """Return P as a linear operator, whose products never form it.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
+            As in :meth:`proximity`.
+
+        Returns
+        -------
+        scipy.sparse.linalg.LinearOperator of shape (m, n)
+            ``A @ V`` equals ``proximity(X) @ V``, and ``A.T`` is its adjoint.
+        """
+        samples = self._unseen(X)
+        self._require_separable("an operator")
+        reference_t = transposed_map(self.kernel_.index)
+        if samples is not None:
+            return ProximityOperator(self.kernel_.query_of(samples), reference_t)
+        query, diagonal = self.kernel_.query, self.kernel_.own_diagonal
+        if diagonal is None:
+            return ProximityOperator(query, reference_t)
+        shift = diagonal - diagonal_of(query, self.kernel_.reference())
+        return ProximityOperator(query, reference_t, shift.astype(query.dtype))
+
+    def weighted_average(self, values: npt.ArrayLike, X: Any = None) -> npt.NDArray[np.float64]:
+        """Average the training samples' values, weighted by each sample's proximities.
+
+        With "gap" and the training targets this is the forest's own out-of-bag prediction, and for
+        new samples its prediction.
+
+        Parameters
+        ----------
+        values : array-like of shape (n,) or (n, c)
+            Numbers for the training samples: targets, class indicators, anything.
+        X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
+            As in :meth:`proximity`.
+
+        Returns
+        -------
+        ndarray of float64 of shape (m,) or (m, c)
+            Rows of P, each divided by its sum, times the values. A row without any proximity has
+            no average: it is NaN, with a warning.
+        """
+        samples = self._unseen(X)
+        values = check_values(values, self.n_samples_fit_)
+        columns = values.reshape(self.n_samples_fit_, -1)
+        with_ones = np.column_stack([columns, np.ones(self.n_samples_fit_)])
+        sums = self._sums(samples, with_ones)
+        mass = sums[:, -1:]
+        n_empty = int((mass == 0).sum())
+        if n_empty:
+            warnings.warn(
+                f"{n_empty} of {len(mass)} rows have no proximity to any training sample; their "
+                "average is NaN.",
+                LeafkernelWarning,
+                stacklevel=2,
+            )
+        average = np.divide(
+            sums[:, :-1], mass, out=np.full_like(sums[:, :-1], np.nan), where=mass != 0
+        )
+        return average.reshape(len(average), *values.shape[1:])
+
+    def forecast(self, X: Any = None) -> Forecast:
+        """Tell what :meth:`proximity` would take, without computing it.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
+            As in :meth:`proximity`.
+
+        Returns
+        -------
+        Forecast
+            Collisions, nonzeros, bytes, and what to use instead; print it.
+        """
+        return forecast(self._product(X), self._engine(), limit=self._limit())
+
+    def transform(self, X: Any) -> csr_array:
+        """Return the leaf coordinates of samples, all taken as unseen: :meth:`query_map`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dataframe} of shape (m, n_features)
+            Samples.
+
+        Returns
+        -------
+        csr_array of shape (m, L)
+            The query map.
+        """
+        return self.query_map(X)
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> csr_array:
+        """Fit, and return the training samples' query map in their training role.
+
+        For schemes with in-bag weights this differs from ``fit(X, y).transform(X)``, which takes X
+        as unseen.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        csr_array of shape (n, L)
+            The query map.
+        """
+        return self.fit(X, y, sample_weight).query_map()
+
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
+        """Return a name for each leaf coordinate: ``tree3_leaf17``.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Only checked against the names seen during fit.
+
+        Returns
+        -------
+        ndarray of str of shape (L,)
+            Names; (2L,) with the prefixes ``query_`` and ``reference_`` where the kernel is
+            symmetrised.
+        """
+        check_is_fitted(self)
+        check_names_out(self, input_features)
+        sizes = np.diff(self.kernel_.forest.leaf_offsets)
+        names = [f"tree{t}_leaf{leaf}" for t, size in enumerate(sizes) for leaf in range(size)]
+        if self.kernel_.symmetrize:
+            names = [f"{side}_{name}" for side in ("query", "reference") for name in names]
+        return np.array(names, dtype=object)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.kernel_.query.shape[1])
+
+    def _check_params(self) -> np.dtype[Any]:
+        check_choice("diagonal", self.diagonal, ("scheme", "one", "zero", "adjusted"))
+        check_choice("engine", self.engine, ENGINES)
+        check_flag("symmetrize", self.symmetrize)
+        check_flag("progress", self.progress)
+        if self.max_memory is not None:
+            parse_bytes(self.max_memory)
+        return check_dtype(self.dtype)
+
+    def _engine(self) -> Engine:
+        return find_engine(self.engine, n_threads=count_threads(self.n_jobs))
+
+    def _unseen(self, X: Any) -> Samples | None:
+        """Route new samples to their leaves; None stands for the training samples."""
+        check_is_fitted(self)
+        if X is None:
+            return None
+        raw = isinstance(self.forest_, forests.RawLeaves)
+        check_columns(self, forests.check_leaves(X) if raw else X, reset=False)
+        return Samples.unseen(self._router.leaves(X))
+
+    def _product(self, X: Any) -> Product:
+        samples = self._unseen(X)
+        return self.kernel_.training_product() if samples is None else self.kernel_.product(samples)
+
+    def _blocks(
+        self, samples: Samples | None, n_rows: int, block_size: int
+    ) -> Iterator[tuple[slice, csr_array]]:
+        engine = self._engine()
+        with progress_bar("proximity", n_rows, enabled=self.progress) as on_progress:
+            for begin in range(0, n_rows, block_size):
+                rows = slice(begin, min(begin + block_size, n_rows))
+                if samples is None:
+                    product = self.kernel_.training_product(rows)
+                else:
+                    product = self.kernel_.product(Samples.unseen(samples.leaf[rows]))
+                yield rows, engine.rows(product)
+                if on_progress is not None:
+                    on_progress(rows.stop)
+
+    def _sums(self, samples: Samples | None, values: Array) -> Array:
+        """Return P @ values without P: through the maps where there are maps."""
+        kernel = self.kernel_
+        if kernel.scheme.separable and kernel.own_diagonal is None:
+            query = kernel.query if samples is None else kernel.query_of(samples)
+            sums: Array = query @ (transposed_map(kernel.index) @ values)
+            return sums
+        product = kernel.training_product() if samples is None else kernel.product(samples)
+        with progress_bar("weighted average", product.n_rows, enabled=self.progress) as on_progress:
+            return self._engine().sums(product, values, on_progress)
+
+    def _limit(self) -> int:
+        return available_bytes() if self.max_memory is None else parse_bytes(self.max_memory)
+
+    def _refuse_if_too_large(self, product: Product, engine: Engine) -> None:
+        limit = self._limit()
+        itemsize = product.query_weights.dtype.itemsize
+        at_most = int(np.minimum(product.collisions() + 1, product.shape[1]).sum())
+        if csr_bytes(product.n_rows, at_most, itemsize) <= limit:
+            return  # the bound alone shows that it fits
+        expected = forecast(product, engine, limit=limit)
+        if not expected.fits:
+            source = "max_memory" if self.max_memory is not None else "the memory that is free"
+            raise MemoryError(
+                f"this proximity matrix would take about {format_bytes(expected.bytes)} "
+                f"({expected.nonzeros:,} nonzeros), more than {source} "
+                f"({format_bytes(limit)}); {expected.advice}."
+            )
+
+    def _require_separable(self, what: str) -> None:
+        if not self.scheme_.separable:
+            raise ValueError(
+                f"weight_scheme={self.scheme_.name!r} has no {what.split(' ', 1)[1]}: its entries "
+                "are divided by a count that belongs to the pair, so P is not a product of maps; "
+                "use 'oob_separable', which nearly equals it and has one."
+            )

@@ -1,0 +1,111 @@
+"""Weight schemes: each is one rule for the weights of samples in trees, and so one proximity.
+
+==================  ===================================  ==============================  =========
+name                query weight q_t(x)                  reference weight w_t(x')        symmetric
+==================  ===================================  ==============================  =========
+``uniform``         1/√T                                 the same                        yes
+``kerf``            1/√(T·M(ℓ_t(x)))                     the same                        yes
+``gap``             o_t(x)/S(x)                          c_t(x')/M_in(ℓ_t(x'))           no
+``oob``             o_t(x), then divided by S(x, x')     o_t(x')                         yes
+``oob_separable``   √T·o_t(x)/S(x)                       the same                        yes
+``boosted``         √(w_t/Σw)                            the same                        yes
+``ih``              1/T                                  1 − kDN_t(x')                   no
+==================  ===================================  ==============================  =========
+
+``original`` is another name for ``uniform``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from leafkernel._validation import suggest
+from leafkernel.leaf_index import ForestStats, Samples
+from leafkernel.schemes._base import NEEDS, Weights, WeightScheme, ratio
+from leafkernel.schemes.boosted import Boosted
+from leafkernel.schemes.gap import Gap
+from leafkernel.schemes.ih import InstanceHardness
+from leafkernel.schemes.kerf import Kerf
+from leafkernel.schemes.oob import OutOfBag
+from leafkernel.schemes.oob_separable import SeparableOutOfBag
+from leafkernel.schemes.uniform import Uniform
+
+__all__ = [
+    "Boosted",
+    "Gap",
+    "InstanceHardness",
+    "Kerf",
+    "OutOfBag",
+    "SeparableOutOfBag",
+    "Uniform",
+    "WeightScheme",
+    "find_scheme",
+    "ratio",
+]
+
+_BY_NAME: dict[str, type[WeightScheme]] = {
+    "uniform": Uniform,
+    "original": Uniform,
+    "kerf": Kerf,
+    "gap": Gap,
+    "oob": OutOfBag,
+    "oob_separable": SeparableOutOfBag,
+    "boosted": Boosted,
+    "ih": InstanceHardness,
+}
+
+
+@dataclass(frozen=True)
+class _FromFunction(WeightScheme):
+    """A user's function as a scheme: the same weights on both sides."""
+
+    function: Callable[[Samples, ForestStats], Weights]
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return getattr(self.function, "__name__", repr(self.function))
+
+    @property
+    def needs(self) -> frozenset[str]:  # type: ignore[override]
+        return frozenset(getattr(self.function, "needs", ()))
+
+    def query(self, samples: Samples, forest: ForestStats) -> Weights:
+        return self.function(samples, forest)
+
+
+def find_scheme(weight_scheme: Any) -> WeightScheme:
+    """Return the scheme that a name, a function or a scheme stands for."""
+    scheme = _find(weight_scheme)
+    unknown = scheme.needs - NEEDS.keys()
+    if unknown:
+        raise ValueError(
+            f"scheme {scheme.name!r} needs {sorted(unknown)}, which is unknown; "
+            f"needs may hold {sorted(NEEDS)}."
+        )
+    return scheme
+
+
+def _find(weight_scheme: Any) -> WeightScheme:
+    if isinstance(weight_scheme, str):
+        if weight_scheme in _BY_NAME:
+            return _BY_NAME[weight_scheme]()
+        listed = ", ".join(repr(name) for name in _BY_NAME)
+        raise ValueError(
+            f"unknown weight_scheme {weight_scheme!r}.{suggest(weight_scheme, _BY_NAME)} "
+            f"Known schemes: {listed}; a function or a WeightScheme works too."
+        )
+    if isinstance(weight_scheme, WeightScheme):
+        return weight_scheme
+    if isinstance(weight_scheme, type) and issubclass(weight_scheme, WeightScheme):
+        raise TypeError(
+            f"weight_scheme is the class {weight_scheme.__name__}; give an instance of it: "
+            f"{weight_scheme.__name__}()."
+        )
+    if callable(weight_scheme):
+        return _FromFunction(weight_scheme)
+    raise TypeError(
+        "weight_scheme must be a name, a function of (samples, forest) or a WeightScheme; "
+        f"got {weight_scheme!r}."
+    )

@@ -1,0 +1,94 @@
+"""What a weight scheme is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from leafkernel.leaf_index import ForestStats, Samples
+
+Weights = npt.NDArray[Any]
+
+#: What a scheme may ask for in ``needs``, and what it then finds.
+NEEDS = {
+    "in_bag": "in-bag weights (samples.in_bag, samples.is_oob, forest.in_bag_mass)",
+    "tree_weights": "tree weights (forest.tree_weights)",
+    "labels": "class labels of the training samples (samples.labels)",
+    "paths": "tree paths (forest.path_features, samples.features)",
+}
+
+
+class WeightScheme(ABC):
+    r"""A rule that weighs samples in trees, and so defines a proximity.
+
+    The proximity of a query x to a reference sample x' is
+
+    .. math:: P(x, x') = \sum_t q_t(x)\, w_t(x')\, [\ell_t(x) = \ell_t(x')]
+
+    with the query weights q from :meth:`query` and the reference weights w from
+    :meth:`reference`. Subclass it to define a proximity of your own; where both sides weigh alike,
+    :meth:`query` is enough.
+
+    Attributes
+    ----------
+    name : str
+        How messages and ``repr`` call the scheme.
+    needs : frozenset of {"in_bag", "tree_weights", "labels", "paths"}
+        What must be known of the forest beyond its leaves.
+    symmetric : bool
+        Whether q = w, so that P is symmetric and positive semidefinite.
+    separable : bool
+        Whether P is the product Q Wᵀ. Only the exact out-of-bag proximity is not.
+
+    Examples
+    --------
+    Count only the collisions in small leaves, as a class:
+
+    >>> import numpy as np
+    >>> from leafkernel import ForestProximity, WeightScheme
+    >>> class SmallLeaves(WeightScheme):
+    ...     name = "small_leaves"
+    ...     def query(self, samples, forest):
+    ...         return (forest.leaf_mass[samples.leaf] <= 20) / np.sqrt(forest.n_trees)
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> forest = RandomForestClassifier(10, random_state=0)
+    >>> ForestProximity(forest, weight_scheme=SmallLeaves()).fit(X, y).proximity().shape
+    (150, 150)
+    """
+
+    name: ClassVar[str]
+    needs: ClassVar[frozenset[str]] = frozenset()
+    symmetric: bool = True
+    separable: ClassVar[bool] = True
+
+    @abstractmethod
+    def query(self, samples: Samples, forest: ForestStats) -> Weights:
+        """Return the query weights q_t(x), shape (n, T)."""
+
+    def reference(self, samples: Samples, forest: ForestStats) -> Weights:
+        """Return the reference weights w_t(x), shape (n, T); the query weights by default."""
+        return self.query(samples, forest)
+
+    def adjusted_diagonal(self, samples: Samples, forest: ForestStats) -> Weights:
+        """Return what ``diagonal="adjusted"`` puts on the diagonal, shape (n,)."""
+        raise ValueError(
+            f"diagonal='adjusted' is defined for weight_scheme='gap' alone, not for {self.name!r}; "
+            "use 'scheme', 'one' or 'zero'."
+        )
+
+
+def ratio(numerator: Any, denominator: Any) -> Weights:
+    """Return a/b, and 0 where b = 0: the one place where that choice is made.
+
+    A denominator is zero where nothing was counted (a row never out of bag, a leaf without mass).
+    Such a row or leaf has no say, so its weight is zero.
+    """
+    numerator, denominator = np.asarray(numerator), np.asarray(denominator)
+    out: Weights = np.zeros(np.broadcast_shapes(numerator.shape, denominator.shape))
+    np.divide(numerator, denominator, out=out, where=denominator != 0)
+    return out

@@ -1,0 +1,59 @@
+"""The proximity of boosted trees."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from leafkernel._validation import LeafkernelWarning, check_tree_weights
+from leafkernel.leaf_index import ForestStats, Samples
+from leafkernel.schemes._base import Weights, WeightScheme, ratio
+
+
+@dataclass(frozen=True, eq=False)
+class Boosted(WeightScheme):
+    r"""Shared leaves, each tree counted by its weight in the ensemble.
+
+    .. math:: q_t(x) = w_t(x) = \sqrt{\frac{w_t}{\sum_s w_s}}
+
+    By default w_t is the variance over the training samples of what tree t adds to the model, so
+    that the first trees of a boosted ensemble, which do most of the work, count most. Symmetric
+    and positive semidefinite, with ones on the diagonal. Needs tree weights.
+
+    Parameters
+    ----------
+    tree_weights : array-like of shape (T,), default=None
+        Nonnegative weight of each tree, for any forest; by default the ensemble's own.
+
+    References
+    ----------
+    S. Tan, M. Soloviev, G. Hooker, M. T. Wells, "Tree space prototypes: another look at making
+    tree ensembles interpretable", FODS (2020).
+    """
+
+    tree_weights: npt.ArrayLike | None = None
+
+    name = "boosted"
+
+    @property
+    def needs(self) -> frozenset[str]:  # type: ignore[override]
+        """Tree weights, unless they were given."""
+        return frozenset({"tree_weights"} if self.tree_weights is None else ())
+
+    def query(self, samples: Samples, forest: ForestStats) -> Weights:
+        """Return q = w, shape (n, T)."""
+        given = self.tree_weights
+        tree_weights = forest.tree_weights if given is None else np.asarray(given, dtype=float)
+        check_tree_weights(tree_weights, forest.n_trees)
+        if not tree_weights.any():
+            warnings.warn(
+                "every tree weight is zero, so every proximity is zero: the trees add nothing to "
+                "the model (is y constant?).",
+                LeafkernelWarning,
+                stacklevel=2,
+            )
+        share = np.sqrt(ratio(tree_weights, tree_weights.sum()))
+        return np.broadcast_to(share, samples.leaf.shape)

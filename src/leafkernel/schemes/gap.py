@@ -1,0 +1,46 @@
+"""RF-GAP."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from leafkernel.leaf_index import ForestStats, Samples
+from leafkernel.schemes._base import Weights, WeightScheme, ratio
+
+
+@dataclass(frozen=True)
+class Gap(WeightScheme):
+    r"""Geometry- and accuracy-preserving proximity: the forest's own prediction, as weights.
+
+    .. math:: q_t(x) = \frac{o_t(x)}{S(x)}, \qquad
+              w_t(x) = \frac{c_t(x)}{M_{\mathrm{in}}(\ell_t(x))}
+
+    Rows sum to one, and ``P @ y`` is the forest's out-of-bag prediction; for unseen samples, its
+    prediction. Not symmetric; zero on the diagonal. A row that no tree left out of bag is zero.
+    Needs in-bag weights.
+
+    The identity holds where a leaf predicts the weighted mean of its training targets: not for
+    ``criterion="absolute_error"`` (medians) and not under ``monotonic_cst`` (clipped means).
+
+    References
+    ----------
+    J. S. Rhodes, A. Cutler, K. R. Moon, "Geometry- and accuracy-preserving random forest
+    proximities", IEEE TPAMI 45 (2023).
+    """
+
+    name = "gap"
+    needs = frozenset({"in_bag"})
+    symmetric = False
+
+    def query(self, samples: Samples, forest: ForestStats) -> Weights:
+        """Return q, shape (n, T)."""
+        return ratio(samples.is_oob, samples.n_oob_trees)
+
+    def reference(self, samples: Samples, forest: ForestStats) -> Weights:
+        """Return w, shape (n, T)."""
+        return ratio(samples.in_bag, forest.in_bag_mass[samples.leaf])
+
+    def adjusted_diagonal(self, samples: Samples, forest: ForestStats) -> Weights:
+        """Return the mean of w over the trees that drew each sample, shape (n,)."""
+        in_bag_trees = forest.n_trees - samples.n_oob_trees[:, 0]
+        return ratio(self.reference(samples, forest).sum(axis=1), in_bag_trees)

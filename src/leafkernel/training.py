@@ -1,0 +1,87 @@
+"""What a scheme needs to know of the training samples, read off a fitted forest, and no more."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import issparse
+from sklearn.utils.multiclass import type_of_target
+
+from leafkernel._progress import track
+from leafkernel._validation import LeafkernelWarning
+from leafkernel.forests import FittedForest, Unavailable
+from leafkernel.leaf_index import ForestStats, Samples
+from leafkernel.schemes import WeightScheme
+
+
+def read_samples(
+    forest: FittedForest, scheme: WeightScheme, X: Any, y: Any, sample_weight: Any
+) -> Samples:
+    """Return the training samples with what the scheme needs of them."""
+    leaf = forest.leaves(X)
+    known: dict[str, Any] = {}
+    if "in_bag" in scheme.needs:
+        with _needed_by(scheme, "in-bag weights"):
+            in_bag = forest.in_bag(X, y, sample_weight, leaf)
+        known = {"in_bag_weights": in_bag.weights, "oob_flags": in_bag.is_oob}
+    if "labels" in scheme.needs:
+        known["labels"] = _class_codes(y, scheme)
+    if "paths" in scheme.needs:
+        dense = X.toarray() if issparse(X) else X
+        known["features"] = np.asarray(dense, dtype=np.float64)
+    samples = Samples(leaf, **known)
+    if "in_bag" in scheme.needs:
+        _warn_of_never_oob(samples, scheme)
+    return samples
+
+
+def read_stats(
+    forest: FittedForest, scheme: WeightScheme, samples: Samples, *, progress: bool
+) -> ForestStats:
+    """Return what the training samples say of leaves and trees, as far as the scheme needs it."""
+    known: dict[str, Any] = {"track": partial(track, enabled=progress)}
+    if "tree_weights" in scheme.needs:
+        with _needed_by(scheme, "tree weights"):
+            known["weights_of_trees"] = forest.tree_weights(samples.leaf)
+    if "paths" in scheme.needs:
+        with _needed_by(scheme, "tree paths"):
+            known["features_on_paths"] = forest.path_features()
+    return ForestStats.of(samples, forest.leaf_offsets, **known)
+
+
+@contextmanager
+def _needed_by(scheme: WeightScheme, what: str) -> Iterator[None]:
+    """Say which scheme needed what a forest does not have."""
+    try:
+        yield
+    except Unavailable as error:
+        raise ValueError(f"weight_scheme={scheme.name!r} needs {what}, but {error}.") from error
+
+
+def _warn_of_never_oob(samples: Samples, scheme: WeightScheme) -> None:
+    n_never = int((samples.n_oob_trees == 0).sum())
+    if n_never:
+        warnings.warn(
+            f"{n_never} of {samples.n_samples} training samples are in bag in every tree; their "
+            f"rows of {scheme.name!r} proximities are zero. More trees make this rare.",
+            LeafkernelWarning,
+            stacklevel=4,  # the caller of ForestProximity.fit
+        )
+
+
+def _class_codes(y: Any, scheme: WeightScheme) -> npt.NDArray[np.intp]:
+    if y is None:
+        raise ValueError(f"weight_scheme={scheme.name!r} needs class labels; pass y to fit.")
+    kind = type_of_target(y)
+    if kind not in ("binary", "multiclass"):
+        raise ValueError(
+            f"weight_scheme={scheme.name!r} needs class labels, one for each sample; y is {kind}."
+        )
+    codes: npt.NDArray[np.intp] = np.unique(np.asarray(y).ravel(), return_inverse=True)[1].ravel()
+    return codes
