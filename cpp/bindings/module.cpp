@@ -23,7 +23,11 @@ template <class T>
 std::span<const T> view(const nb::object& owner, const char* name) {
     const nb::object value = owner.attr(name);
     if (value.is_none()) return {};
-    const auto array = nb::cast<Array<T>>(value, false);
+    Array<T> array;
+    if (!nb::try_cast(value, array, false)) {
+        const std::string message = std::string(name) + " has the wrong dtype or layout";
+        throw nb::type_error(message.c_str());
+    }
     return {array.data(), array.size()};
 }
 

@@ -95,11 +95,10 @@ def check_tree_weights(tree_weights: npt.NDArray[Any], n_trees: int) -> None:
 
 def check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
     """Learn (reset) or check the number and names of the columns of X, as scikit-learn does."""
-    if not hasattr(X, "shape") and np.ndim(X) == 1:
-        X = np.asarray(X)
-    if len(getattr(X, "shape", (0, 0))) != 2:
+    shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
+    if len(shape) != 2:
         raise ValueError(
-            f"Expected 2D array, got an array of shape {X.shape} instead. Reshape your data: "
+            f"Expected 2D array, got an array of shape {shape} instead. Reshape your data: "
             "array.reshape(1, -1) if it is a single sample, array.reshape(-1, 1) if it has a "
             "single feature."
         )
@@ -108,6 +107,14 @@ def check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
     else:  # scikit-learn < 1.6
         estimator._check_feature_names(X, reset=reset)
         estimator._check_n_features(X, reset=reset)
+
+
+def check_finite(estimator: Any, X: Any) -> Any:
+    """Return X as the float32 array that a fitted estimator takes; refuse NaN and infinity."""
+    options = {"dtype": np.float32, "accept_sparse": "csr", "reset": False}
+    if validate_data is not None:
+        return validate_data(estimator, X, **options)
+    return estimator._validate_data(X, **options)  # scikit-learn < 1.6
 
 
 def check_names_out(estimator: Any, input_features: Any) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from leafkernel import forests
@@ -33,7 +34,7 @@ from leafkernel.kernel import Diagonal, LeafKernel, Product
 from leafkernel.leaf_index import Samples
 from leafkernel.leaf_maps import transposed_map
 from leafkernel.operator import ProximityOperator, diagonal_of
-from leafkernel.schemes import find_scheme
+from leafkernel.schemes import WeightScheme, find_scheme
 from leafkernel.training import read_samples, read_stats
 
 Array = npt.NDArray[Any]
@@ -351,7 +352,7 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
             Q, such that P = Q Wᵀ off the diagonal; (m, 2L) where the kernel is symmetrised.
         """
         samples = self._unseen(X)
-        self._require_separable("a query map")
+        self._require_separable("query map")
         return self.kernel_.query.copy() if samples is None else self.kernel_.query_of(samples)
 
     def reference_map(self) -> csr_array:
@@ -363,7 +364,7 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
             W, such that P = Q Wᵀ off the diagonal; (n, 2L) where the kernel is symmetrised.
         """
         check_is_fitted(self)
-        self._require_separable("a reference map")
+        self._require_separable("reference map")
         return self.kernel_.reference().copy()
 
     def operator(self, X: Any = None) -> ProximityOperator:
@@ -380,7 +381,7 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
             ``A @ V`` equals ``proximity(X) @ V``, and ``A.T`` is its adjoint.
         """
         samples = self._unseen(X)
-        self._require_separable("an operator")
+        self._require_separable("operator")
         reference_t = transposed_map(self.kernel_.index)
         if samples is not None:
             return ProximityOperator(self.kernel_.query_of(samples), reference_t)
@@ -573,8 +574,25 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
 
     def _require_separable(self, what: str) -> None:
         if not self.scheme_.separable:
-            raise ValueError(
-                f"weight_scheme={self.scheme_.name!r} has no {what.split(' ', 1)[1]}: its entries "
-                "are divided by a count that belongs to the pair, so P is not a product of maps; "
-                "use 'oob_separable', which nearly equals it and has one."
-            )
+            raise ValueError(_not_separable(self.scheme_, what))
+
+
+def _not_separable(scheme: WeightScheme, what: str) -> str:
+    return (
+        f"weight_scheme={scheme.name!r} has no {what}: its entries are divided by a count that "
+        "belongs to the pair, so P is not a product of maps; use 'oob_separable', which nearly "
+        "equals it and has one."
+    )
+
+
+def _transforms(self: ForestProximity) -> bool:
+    scheme = find_scheme(self.weight_scheme)
+    if not scheme.separable:
+        raise AttributeError(_not_separable(scheme, "leaf coordinates to transform to"))
+    return True
+
+
+# A kernel without maps does not transform. scikit-learn wraps these methods for set_output when
+# the class is made, so the condition goes around what it made of them.
+for _method in ("transform", "fit_transform", "get_feature_names_out"):
+    setattr(ForestProximity, _method, available_if(_transforms)(getattr(ForestProximity, _method)))

@@ -26,7 +26,11 @@ from sklearn.utils.fixes import parse_version
 from leafkernel._validation import describe
 from leafkernel.forests._base import Array, InBag, Unavailable
 
-WEIGHTS_STEER_THE_DRAW = parse_version(sklearn.__version__) >= parse_version("1.9")
+_VERSION = parse_version(sklearn.__version__)
+WEIGHTS_STEER_THE_DRAW = _VERSION >= parse_version("1.9")
+# Seen on 1.4.0 to 1.7.2: trees grown on weighted samples with missing values send some of their
+# own training samples to other leaves than those they were trained in. Nothing can be recovered.
+MISSING_VALUES_STRAY = _VERSION < parse_version("1.8")
 
 
 def recover_in_bag(forest: Any, y: Any, sample_weight: Any, n_samples: int) -> InBag:
@@ -110,6 +114,11 @@ def check_leaf_masses(forest: Any, in_bag: InBag, leaf: Array, leaf_offsets: Arr
             hint = "X must hold the same samples in the same order as in the forest's own fit"
             if not WEIGHTS_STEER_THE_DRAW:
                 hint += ", and sample_weight, if one was used there, must be passed here too"
+            if MISSING_VALUES_STRAY:
+                hint += (
+                    " (if X has missing values: scikit-learn < 1.8 routes some of them elsewhere "
+                    "after training, so that no X adds up; use 1.8 or later, or 'kerf')"
+                )
             raise Unavailable(
                 f"these are not the samples that {describe(forest)} was fitted on: the training "
                 f"weights that tree {t} recorded in its leaves do not add up; {hint}"

@@ -17,7 +17,7 @@ from sklearn.ensemble import (
     RandomTreesEmbedding,
 )
 
-from leafkernel._validation import check_columns, describe
+from leafkernel._validation import check_finite, describe
 from leafkernel.forests._base import Array, FittedForest, InBag, Unavailable, leaf_id_type
 from leafkernel.forests._bootstrap import check_leaf_masses, recover_in_bag
 
@@ -138,7 +138,7 @@ class BoostedForest(_TreesOfSklearn):
 
     def nodes(self, X: Any) -> Array:
         """Return the node that each sample ends in, numbered within its tree, int64 (n, T)."""
-        check_columns(self.estimator, X, reset=False)  # apply() does not look at the names
+        X = check_finite(self.estimator, X)  # apply() looks at neither names nor NaN
         # (n, rounds) or (n, rounds, classes) as floats; C order matches estimators_.ravel().
         by_round: Array = self.estimator.apply(X)
         return by_round.reshape(len(by_round), -1).astype(np.int64)

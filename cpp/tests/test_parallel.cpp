@@ -1,0 +1,88 @@
+// Blocks cover every item once, exceptions of any thread arrive, and a monitor can stop the work.
+#include <atomic>
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "check.hpp"
+#include "leafkernel/parallel.hpp"
+
+using namespace leafkernel;
+
+namespace {
+
+void every_item_is_visited_once() {
+    for (int n_threads : {1, 2, 5}) {
+        for (Offset n_items : {0, 1, 7, 1000}) {
+            for (Offset block : {1, 3, 2000}) {
+                std::vector<std::atomic<int>> visits(static_cast<std::size_t>(n_items));
+                Offset reported = -1;
+                for_each_block(
+                    n_items, block, n_threads, [&](Offset done) { reported = done; },
+                    [&] {
+                        return [&](Offset begin, Offset end) {
+                            for (Offset i = begin; i < end; ++i) ++visits[static_cast<std::size_t>(i)];
+                        };
+                    });
+                for (const auto& count : visits) CHECK(count == 1);
+                CHECK(reported == n_items);
+            }
+        }
+    }
+}
+
+void an_exception_in_a_worker_is_rethrown() {
+    for (int n_threads : {1, 4}) {
+        bool caught = false;
+        try {
+            for_each_block(1000, 1, n_threads, {}, [&] {
+                return [&](Offset begin, Offset) {
+                    if (begin == 500) throw std::runtime_error("broken");
+                };
+            });
+        } catch (const std::runtime_error&) {
+            caught = true;
+        }
+        CHECK(caught);
+    }
+}
+
+void an_exception_while_making_a_worker_is_rethrown() {
+    bool caught = false;
+    try {
+        for_each_block(10, 1, 3, {},
+                       [&]() -> std::function<void(Offset, Offset)> { throw std::bad_alloc(); });
+    } catch (const std::bad_alloc&) {
+        caught = true;
+    }
+    CHECK(caught);
+}
+
+void a_monitor_that_throws_stops_the_work() {
+    std::atomic<Offset> done{0};
+    bool caught = false;
+    try {
+        for_each_block(
+            100000, 1, 3, [](Offset) { throw std::runtime_error("stop"); },
+            [&] {
+                return [&](Offset, Offset) {
+                    ++done;
+                    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                };
+            });
+    } catch (const std::runtime_error&) {
+        caught = true;
+    }
+    CHECK(caught);
+    CHECK(done < 10000);
+}
+
+}  // namespace
+
+int main() {
+    every_item_is_visited_once();
+    an_exception_in_a_worker_is_rethrown();
+    an_exception_while_making_a_worker_is_rethrown();
+    a_monitor_that_throws_stops_the_work();
+}

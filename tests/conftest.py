@@ -1,0 +1,29 @@
+import os
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+from sklearn.datasets import load_diabetes, load_iris
+
+settings.register_profile(
+    "default", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("thorough", parent=settings.get_profile("default"), max_examples=1000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture(scope="session")
+def iris():
+    X, y = load_iris(return_X_y=True)
+    return X, y
+
+
+@pytest.fixture(scope="session")
+def diabetes():
+    X, y = load_diabetes(return_X_y=True)
+    return X[:200], y[:200]
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)

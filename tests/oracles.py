@@ -1,0 +1,104 @@
+"""Proximities straight from the formulas of the paper: a sum over trees for each pair, in loops.
+
+Nothing here uses leafkernel. Leaves are node ids within a tree, as ``forest.apply`` gives them.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass
+class Side:
+    """Samples on one side of a pair: leaves (n, T), in-bag weights (n, T), out-of-bag (n, T)."""
+
+    leaf: np.ndarray
+    in_bag: np.ndarray
+    oob: np.ndarray
+    easiness: np.ndarray | None = None  # 1 - kDN, for instance hardness
+
+    @classmethod
+    def unseen(cls, leaf):
+        return cls(leaf, np.zeros(leaf.shape), np.ones(leaf.shape, dtype=bool), np.ones(leaf.shape))
+
+
+def proximity(scheme, query, reference, training, tree_weights=None):
+    """P(x, x') for every query x and reference x'; `training` defines the masses of leaves."""
+    n_trees = query.leaf.shape[1]
+    P = np.zeros((len(query.leaf), len(reference.leaf)))
+    for i in range(P.shape[0]):
+        for j in range(P.shape[1]):
+            shared = [t for t in range(n_trees) if query.leaf[i, t] == reference.leaf[j, t]]
+            P[i, j] = _pair(scheme, i, j, shared, query, reference, training, tree_weights)
+    return P
+
+
+def _pair(scheme, i, j, shared, query, reference, training, tree_weights):
+    n_trees = query.leaf.shape[1]
+
+    def members(t):
+        return training.leaf[:, t] == query.leaf[i, t]
+
+    if scheme == "uniform":
+        return len(shared) / n_trees
+    if scheme == "kerf":
+        return sum(1 / members(t).sum() for t in shared) / n_trees
+    if scheme == "boosted":
+        total = sum(tree_weights)
+        return sum(tree_weights[t] for t in shared) / total if total else 0.0
+    if scheme == "ih":
+        return sum(reference.easiness[j, t] for t in shared) / n_trees
+    n_oob_i, n_oob_j = query.oob[i].sum(), reference.oob[j].sum()
+    if scheme == "gap":
+        if n_oob_i == 0:
+            return 0.0
+        terms = [
+            reference.in_bag[j, t] / training.in_bag[members(t), t].sum()
+            for t in shared
+            if query.oob[i, t] and reference.in_bag[j, t] > 0
+        ]
+        return sum(terms) / n_oob_i
+    both = [t for t in shared if query.oob[i, t] and reference.oob[j, t]]
+    if scheme == "oob":
+        n_shared_oob = (query.oob[i] & reference.oob[j]).sum()
+        return len(both) / n_shared_oob if n_shared_oob else 0.0
+    if scheme == "oob_separable":
+        return n_trees * len(both) / (n_oob_i * n_oob_j) if n_oob_i * n_oob_j else 0.0
+    raise AssertionError(scheme)
+
+
+def bootstrap_counts(forest, n_samples):
+    """How often each tree drew each sample, shape (n, T)."""
+    return np.stack([np.bincount(s, minlength=n_samples) for s in forest.estimators_samples_], 1)
+
+
+def variance_of_contribution(booster, X):
+    """What each tree adds to a gradient-boosting model: its variance over the samples of X."""
+    trees = booster.estimators_.ravel()
+    return np.array([np.var(booster.learning_rate * tree.predict(X)) for tree in trees])
+
+
+def disagreeing_neighbors(X, y, leaf, forest, k, scope):
+    """kDN_t(x) by looking at every candidate of every sample, ties at the k-th place shared."""
+    n_samples, n_trees = leaf.shape
+    kdn = np.zeros((n_samples, n_trees))
+    for t, tree in enumerate(forest.estimators_):
+        for i in range(n_samples):
+            path = tree.decision_path(X[i : i + 1].astype(np.float32)).indices
+            features = sorted({f for f in tree.tree_.feature[path] if f >= 0})
+            others = [
+                j
+                for j in range(n_samples)
+                if j != i and (scope == "all" or leaf[j, t] == leaf[i, t])
+            ]
+            distance = {j: sum((X[i, f] - X[j, f]) ** 2 for f in features) for j in others}
+            k_here = min(k, len(others))
+            if k_here == 0:
+                continue
+            radius = sorted(distance.values())[k_here - 1]
+            nearer = [j for j in others if distance[j] < radius]
+            tied = [j for j in others if distance[j] == radius]
+            disagreeing = sum(y[j] != y[i] for j in nearer)
+            disagreeing += (k_here - len(nearer)) * sum(y[j] != y[i] for j in tied) / len(tied)
+            kdn[i, t] = disagreeing / k_here
+    return kdn

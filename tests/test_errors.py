@@ -1,0 +1,411 @@
+"""Bad input gives an error that says what was wrong, what was found and what to do."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    RandomTreesEmbedding,
+)
+from sklearn.exceptions import NotFittedError
+from sklearn.svm import SVC
+
+from leafkernel import ForestProximity, LeafkernelWarning, WeightScheme
+from leafkernel.schemes import Boosted, InstanceHardness
+
+TREES = {"n_estimators": 30, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def forest(iris):
+    return RandomForestClassifier(**TREES).fit(*iris)
+
+
+@pytest.fixture(scope="module")
+def prox(forest, iris):
+    return ForestProximity(forest).fit(*iris)
+
+
+METHODS = {
+    "proximity": lambda prox, X: prox.proximity(X),
+    "iter_proximity": lambda prox, X: prox.iter_proximity(X),
+    "kneighbors": lambda prox, X: prox.kneighbors(X, 2),
+    "kneighbors_graph": lambda prox, X: prox.kneighbors_graph(X, 2),
+    "query_map": lambda prox, X: prox.query_map(X),
+    "operator": lambda prox, X: prox.operator(X),
+    "weighted_average": lambda prox, X: prox.weighted_average(np.zeros(150), X),
+    "forecast": lambda prox, X: prox.forecast(X),
+    "transform": lambda prox, X: prox.transform(X),
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_unfitted(iris, method):
+    with pytest.raises(NotFittedError, match="ForestProximity instance is not fitted"):
+        METHODS[method](ForestProximity(RandomForestClassifier()), iris[0])
+
+
+@pytest.mark.parametrize("method", ["reference_map", "get_feature_names_out"])
+def test_unfitted_without_x(method):
+    with pytest.raises(NotFittedError):
+        getattr(ForestProximity(RandomForestClassifier()), method)()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_wrong_number_of_features(prox, method):
+    with pytest.raises(ValueError, match="X has 3 features, but ForestProximity is expecting 4"):
+        METHODS[method](prox, np.zeros((5, 3)))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_empty_x(prox, method):
+    with pytest.raises(ValueError, match="0 sample"):
+        METHODS[method](prox, np.zeros((0, 4)))
+
+
+def test_one_dimensional_x(prox):
+    with pytest.raises(ValueError, match="Reshape your data"):
+        prox.proximity(np.zeros(4))
+    with pytest.raises(ValueError, match="Reshape your data"):
+        prox.proximity([0.0, 0.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("kind", [RandomForestClassifier, GradientBoostingClassifier])
+def test_wrong_column_names(iris, kind):
+    X, y = iris
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    prox = ForestProximity(kind(n_estimators=5, random_state=0), "uniform").fit(frame, y)
+    with pytest.raises(ValueError, match="feature names should match"):
+        prox.proximity(frame.rename(columns={"a": "z"}))
+    with pytest.raises(ValueError, match="feature names should match"):
+        prox.proximity(frame[list("dcba")])
+
+
+@pytest.mark.parametrize("kind", [RandomForestClassifier, GradientBoostingClassifier])
+def test_wrong_column_names_for_a_fitted_forest(iris, kind):
+    X, y = iris
+    forest = kind(n_estimators=5, random_state=0).fit(pd.DataFrame(X, columns=list("abcd")), y)
+    with pytest.raises(ValueError, match="feature names should match"):
+        ForestProximity(forest, "uniform").fit(pd.DataFrame(X, columns=list("abce")), y)
+
+
+@pytest.mark.parametrize("scheme", ["gap", "oob", "oob_separable"])
+def test_fitted_forest_with_other_samples(forest, iris, rng, scheme):
+    X, y = iris
+    with pytest.raises(ValueError, match="was fitted on 150 samples, but X has 100"):
+        ForestProximity(forest, scheme).fit(X[:100], y[:100])
+    with pytest.raises(ValueError, match="was fitted on 150 samples, but X has 151"):
+        ForestProximity(forest, scheme).fit(np.vstack([X, X[:1]]), np.append(y, 0))
+    order = rng.permutation(150)
+    with pytest.raises(ValueError, match="not the samples that RandomForestClassifier"):
+        ForestProximity(forest, scheme).fit(X[order], y[order])
+    with pytest.raises(ValueError, match="not the samples"):
+        ForestProximity(forest, scheme).fit(X + 0.3, y)
+
+
+def test_two_exchanged_samples_are_noticed(diabetes):
+    X, y = diabetes
+    forest = RandomForestRegressor(**TREES).fit(X, y)
+    swapped = X.copy()
+    swapped[[3, 50]] = X[[50, 3]]
+    with pytest.raises(ValueError, match="not the samples"):
+        ForestProximity(forest).fit(swapped, y)
+
+
+def test_forgotten_sample_weight_is_noticed(iris, rng):
+    X, y = iris
+    weight = rng.uniform(0.5, 2, 150)
+    forest = RandomForestClassifier(**TREES).fit(X, y, sample_weight=weight)
+    P = ForestProximity(forest, dtype=np.float64).fit(X, y, sample_weight=weight).proximity()
+    if hasattr(forest, "_sample_weight"):  # scikit-learn >= 1.9 remembers them
+        assert (ForestProximity(forest, dtype=np.float64).fit(X, y).proximity() != P).nnz == 0
+    else:
+        with pytest.raises(ValueError, match="sample_weight, if one was used there"):
+            ForestProximity(forest).fit(X, y)
+
+
+def test_sample_weight_of_a_wrong_shape(forest, iris):
+    X, y = iris
+    with pytest.raises(ValueError, match="sample_weight"):
+        ForestProximity(RandomForestClassifier(**TREES)).fit(X, y, sample_weight=np.ones(3))
+
+
+def test_class_weights_need_y(iris):
+    X, y = iris
+    forest = RandomForestClassifier(**TREES, class_weight="balanced_subsample").fit(X, y)
+    with pytest.raises(ValueError, match="need y; pass the y that it was fitted on"):
+        ForestProximity(forest).fit(X)
+
+
+@pytest.mark.parametrize("scheme", ["gap", "oob", "oob_separable"])
+def test_in_bag_schemes_without_bootstrap(iris, scheme):
+    X, y = iris
+    expected = (
+        rf"weight_scheme='{scheme}' needs in-bag weights, but "
+        r"ExtraTreesClassifier\(bootstrap=False\) has none: .* refit with bootstrap=True or use"
+    )
+    with pytest.raises(ValueError, match=expected):
+        ForestProximity(ExtraTreesClassifier(**TREES), scheme).fit(X, y)
+    with pytest.raises(ValueError, match=r"RandomTreesEmbedding.* use 'kerf' or 'uniform'"):
+        ForestProximity(RandomTreesEmbedding(5), scheme).fit(X)
+    with pytest.raises(ValueError, match=r"GradientBoostingClassifier.* use 'boosted'"):
+        ForestProximity(GradientBoostingClassifier(n_estimators=2), scheme).fit(X, y)
+
+
+def test_boosted_without_tree_weights(iris):
+    X, y = iris
+    with pytest.raises(ValueError, match=r"'boosted' needs tree weights, .* Boosted\(tree_weights"):
+        ForestProximity(RandomForestClassifier(**TREES), "boosted").fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [([1, 2], "30 trees; give one weight for each"), ([-1] * 30, "nonneg"), ([np.nan] * 30, "fin")],
+)
+def test_bad_tree_weights(iris, weights, message):
+    X, y = iris
+    with pytest.raises(ValueError, match=message):
+        ForestProximity(RandomForestClassifier(**TREES), Boosted(weights)).fit(X, y)
+
+
+def test_all_tree_weights_zero_warns(diabetes):
+    X, y = diabetes
+    forest = GradientBoostingRegressor(n_estimators=2)
+    with pytest.warns(LeafkernelWarning, match="every tree weight is zero"):
+        prox = ForestProximity(forest, "boosted").fit(X, np.ones(len(y)))
+    assert prox.proximity().nnz == 0
+
+
+def test_unknown_scheme_suggests_the_nearest(iris):
+    with pytest.raises(ValueError, match=r"'gab'. Did you mean 'gap'\?.*Known schemes: 'uniform'"):
+        ForestProximity(RandomForestClassifier(), "gab").fit(*iris)
+    with pytest.raises(TypeError, match="must be a name, a function"):
+        ForestProximity(RandomForestClassifier(), 7).fit(*iris)
+    with pytest.raises(TypeError, match=r"give an instance of it: InstanceHardness\(\)"):
+        ForestProximity(RandomForestClassifier(), InstanceHardness).fit(*iris)
+
+
+CUSTOM = {
+    "wrong shape": (lambda s, f: np.ones(5), r"shape \(n_samples, n_trees\) = \(150, 30\); got"),
+    "NaN": (lambda s, f: np.full(s.leaf.shape, np.nan), "returned NaN"),
+    "infinite": (lambda s, f: np.full(s.leaf.shape, np.inf), "infinite"),
+    "negative": (lambda s, f: np.full(s.leaf.shape, -1.0), "negative weights"),
+}
+
+
+@pytest.mark.parametrize("case", CUSTOM)
+def test_custom_scheme_with_bad_weights(forest, iris, case):
+    function, message = CUSTOM[case]
+    with pytest.raises(ValueError, match=message):
+        ForestProximity(forest, function).fit(*iris)
+
+    class Scheme(WeightScheme):
+        name = "mine"
+        symmetric = False
+
+        def query(self, samples, forest):
+            return np.ones(samples.leaf.shape)
+
+        def reference(self, samples, forest):
+            return function(samples, forest)
+
+    with pytest.raises(ValueError, match=r"'mine' \(reference\).*" + message):
+        ForestProximity(forest, Scheme()).fit(*iris)
+
+
+def test_custom_scheme_that_returns_text(forest, iris):
+    with pytest.raises(TypeError, match="must return real numbers"):
+        ForestProximity(forest, lambda s, f: np.full(s.leaf.shape, "a")).fit(*iris)
+
+
+def test_custom_scheme_with_unknown_needs(forest, iris):
+    def scheme(samples, forest):
+        return samples.leaf
+
+    scheme.needs = {"inbag"}
+    with pytest.raises(ValueError, match=r"needs \['inbag'\], which is unknown"):
+        ForestProximity(forest, scheme).fit(*iris)
+
+
+def test_too_many_neighbors(prox, iris):
+    with pytest.raises(ValueError, match="n_neighbors=150, but there are only 149"):
+        prox.kneighbors(n_neighbors=150)
+    with pytest.raises(ValueError, match="n_neighbors=151, but there are only 150"):
+        prox.kneighbors(iris[0], 151)
+    assert prox.kneighbors(iris[0], 150)[1].shape == (150, 150)
+    for bad in (0, -3):
+        with pytest.raises(ValueError, match="n_neighbors must be at least 1"):
+            prox.kneighbors(n_neighbors=bad)
+    for wrong in (2.5, "3", True, None):
+        with pytest.raises(TypeError, match="n_neighbors must be an integer"):
+            prox.kneighbors(n_neighbors=wrong)
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "message"),
+    [
+        ({"diagonal": "ones"}, ValueError, "Did you mean 'one'"),
+        ({"engine": "gpu"}, ValueError, "engine must be one of 'auto', 'native', 'reference'"),
+        ({"symmetrize": 1}, TypeError, "symmetrize must be True or False"),
+        ({"progress": "yes"}, TypeError, "progress must be True or False"),
+        ({"dtype": np.int32}, ValueError, "dtype must be numpy.float32 or numpy.float64"),
+        ({"dtype": "nonsense"}, ValueError, "dtype must be"),
+        ({"max_memory": "much"}, ValueError, "text like '2GB'; got 'much'"),
+        ({"max_memory": -1}, ValueError, "max_memory must be positive"),
+        ({"max_memory": [1]}, TypeError, "max_memory must be a number"),
+        (
+            {"weight_scheme": "kerf", "diagonal": "adjusted"},
+            ValueError,
+            "'gap' alone, not for 'kerf'",
+        ),
+    ],
+)
+def test_bad_parameters(forest, iris, params, error, message):
+    with pytest.raises(error, match=message):
+        ForestProximity(forest, **params).fit(*iris)
+
+
+def test_n_jobs_zero_is_refused_as_in_scikit_learn(forest, iris):
+    with pytest.raises(ValueError, match="n_jobs == 0"):
+        ForestProximity(forest, n_jobs=0).fit(*iris).proximity()
+
+
+def test_not_a_forest(iris):
+    with pytest.raises(TypeError, match=r"forest must be one of RandomForestClassifier.*SVC\(\)"):
+        ForestProximity(SVC()).fit(*iris)
+    with pytest.raises(TypeError, match=r"give an instance of it: RandomForestClassifier\(\)"):
+        ForestProximity(RandomForestClassifier).fit(*iris)
+    with pytest.raises(TypeError, match="forest must be one of"):
+        ForestProximity("forest").fit(*iris)
+
+
+@pytest.mark.parametrize("what", ["query_map", "reference_map", "operator"])
+def test_exact_oob_has_no_maps(forest, iris, what):
+    prox = ForestProximity(forest, "oob").fit(*iris)
+    with pytest.raises(ValueError, match="use 'oob_separable'"):
+        getattr(prox, what)()
+
+
+def test_never_oob_rows_warn_once_with_their_count(iris):
+    X, y = iris
+    forest = RandomForestClassifier(3, random_state=0)
+    with pytest.warns(LeafkernelWarning) as caught:
+        prox = ForestProximity(forest, dtype=np.float64).fit(X, y)
+    counts = np.stack(
+        [np.bincount(s, minlength=150) for s in prox.forest_.estimators_samples_], axis=1
+    )
+    never = (counts > 0).all(axis=1)
+    assert len(caught) == 1
+    assert f"{never.sum()} of 150 training samples are in bag in every tree" in str(
+        caught[0].message
+    )
+    assert caught[0].filename == __file__
+    sums = prox.proximity().sum(axis=1)  # and no further warning: it would be an error here
+    assert (sums[never] == 0).all()
+    np.testing.assert_allclose(sums[~never], 1)
+
+
+def test_rows_without_mass_have_no_average(iris):
+    X, y = iris
+    with pytest.warns(LeafkernelWarning):
+        prox = ForestProximity(RandomForestClassifier(3, random_state=0)).fit(X, y)
+    with pytest.warns(LeafkernelWarning, match="of 150 rows have no proximity"):
+        average = prox.weighted_average(y)
+    assert np.isnan(average).sum() == (prox.proximity().sum(axis=1) == 0).sum()
+
+
+@pytest.mark.parametrize(
+    ("values", "error", "message"),
+    [
+        (np.zeros(10), ValueError, "values has 10 rows, but there are 150 training samples"),
+        (np.array(["a"] * 150), TypeError, "values must be numeric; .* average their indicators"),
+        (np.full(150, np.nan), ValueError, "NaN or infinity"),
+        (np.zeros((150, 2, 2)), ValueError, "1 or 2 dimensions"),
+    ],
+)
+def test_bad_values(prox, values, error, message):
+    with pytest.raises(error, match=message):
+        prox.weighted_average(values)
+
+
+@pytest.mark.parametrize("mode", ["connectivity", None])
+def test_bad_graph_mode(prox, mode):
+    with pytest.raises(ValueError, match="mode must be one of 'proximity', 'distance'"):
+        prox.kneighbors_graph(mode=mode)
+
+
+def test_bad_block_size_is_told_at_once(prox):
+    with pytest.raises(ValueError, match="block_size must be at least 1"):
+        prox.iter_proximity(block_size=0)
+
+
+@pytest.mark.parametrize(
+    ("leaves", "error", "message"),
+    [
+        ([1, 2, 3], ValueError, r"must have shape \(n_samples, n_trees\)"),
+        (np.zeros((2, 2, 2), int), ValueError, "must have shape"),
+        (np.zeros((0, 3), int), ValueError, "empty"),
+        ([[1, -2]], ValueError, "nonnegative; found -2"),
+        ([[1.5, 2.0]], ValueError, "whole numbers"),
+        ([[np.nan, 2.0]], ValueError, "whole numbers"),
+        ([["a", "b"]], TypeError, "must be integers"),
+        ([[True, False]], TypeError, "must be integers"),
+    ],
+)
+def test_bad_leaves(leaves, error, message):
+    with pytest.raises(error, match=message):
+        ForestProximity.from_leaves(leaves)
+    good = ForestProximity.from_leaves([[1, 2], [3, 4]])
+    with pytest.raises(error, match=message):
+        good.proximity(leaves)
+
+
+def test_leaves_of_another_number_of_trees():
+    prox = ForestProximity.from_leaves([[1, 2], [3, 4]])
+    with pytest.raises(ValueError, match=r"features, but ForestProximity is expecting 2|2 trees"):
+        prox.proximity([[1, 2, 3]])
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "message"),
+    [
+        ({"weight_scheme": "gap"}, ValueError, "'gap' needs in-bag weights, but from_leaves was"),
+        ({"weight_scheme": "boosted"}, ValueError, "'boosted' needs tree weights, but from_leaves"),
+        ({"weight_scheme": "ih", "y": [0, 1]}, ValueError, "'ih' needs tree paths"),
+        ({"weight_scheme": "gap", "in_bag": [[1, 1]]}, ValueError, r"in_bag has shape \(1, 2\)"),
+        ({"weight_scheme": "gap", "in_bag": [[1, -1], [0, 1]]}, ValueError, "nonnegative"),
+        ({"weight_scheme": "gap", "in_bag": [["a", "b"]] * 2}, TypeError, "numeric"),
+        ({"weight_scheme": "boosted", "tree_weights": [1]}, ValueError, "2 trees"),
+    ],
+)
+def test_bad_companions_of_leaves(params, error, message):
+    with pytest.raises(error, match=message):
+        ForestProximity.from_leaves([[1, 2], [3, 4]], **params)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "y_change", "message"),
+    [
+        (InstanceHardness(), lambda y: None, "needs class labels; pass y"),
+        (InstanceHardness(), lambda y: y + 0.5, "y is continuous"),
+        (InstanceHardness(k=0), None, "k must be at least 1"),
+        (InstanceHardness(neighbors="tree"), None, "neighbors must be one of 'all', 'leaf'"),
+        (InstanceHardness(max_reference=0), None, "max_reference must be at least 1"),
+    ],
+)
+def test_bad_instance_hardness(forest, iris, scheme, y_change, message):
+    X, y = iris
+    with pytest.raises(ValueError, match=message):
+        ForestProximity(forest, scheme).fit(X, y_change(y) if y_change else y)
+
+
+def test_instance_hardness_refuses_missing_values(iris):
+    X, y = iris
+    X = X.copy()
+    X[0, 0] = np.nan
+    with pytest.raises(ValueError, match="'ih' measures distances, so X must be finite"):
+        ForestProximity(RandomForestClassifier(**TREES), "ih").fit(X, y)

@@ -1,0 +1,139 @@
+"""Long work can be watched and interrupted."""
+
+import builtins
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+
+from leafkernel import ForestProximity
+from leafkernel.schemes import InstanceHardness
+
+INTERRUPTED = textwrap.dedent(
+    """
+    import sys, time
+    import numpy as np
+    from leafkernel import ForestProximity
+    leaves = np.random.default_rng(0).integers(0, 20, (60_000, 50))
+    prox = ForestProximity.from_leaves(leaves, n_jobs={n_jobs})
+    print("ready", flush=True)
+    try:
+        prox.{call}
+    except KeyboardInterrupt:
+        print("interrupted", time.time(), flush=True)
+    # The object is still good for work.
+    print(prox.proximity(leaves[:3]).shape, flush=True)
+    """
+)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="sends a POSIX signal")
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("call", ["kneighbors(n_neighbors=5)", "proximity()"])
+def test_ctrl_c_stops_native_work_within_a_second(n_jobs, call):
+    script = INTERRUPTED.format(n_jobs=n_jobs, call=call)
+    if call == "proximity()":  # all pairs of 60,000 would not fit; the limit is not the point here
+        script = script.replace("n_jobs=", "max_memory='1TB', n_jobs=")
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout.readline() == "ready\n"
+        time.sleep(1.0)
+        assert run.poll() is None, "finished before it could be interrupted"
+        sent = time.time()
+        run.send_signal(signal.SIGINT)
+        word, when = run.stdout.readline().split()
+        assert word == "interrupted"
+        assert float(when) - sent < 1.0
+        assert run.stdout.readline() == "(3, 60000)\n"
+    assert run.returncode == 0
+
+
+def test_python_threads_run_while_native_code_works():
+    """The GIL is released: another thread counts on while neighbours are searched."""
+    leaves = np.random.default_rng(0).integers(0, 20, (20_000, 30))
+    prox = ForestProximity.from_leaves(leaves)
+    ticks, stop = [], threading.Event()
+
+    def tick():
+        while not stop.is_set():
+            ticks.append(time.perf_counter())
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    begin = time.perf_counter()
+    prox.kneighbors(n_neighbors=1)
+    end = time.perf_counter()
+    stop.set()
+    thread.join()
+    during = sum(begin < t < end for t in ticks)
+    assert during > (end - begin) / 0.001 / 50  # far more than the few polls of a held GIL
+
+
+def test_progress_is_shown_when_asked_for(iris, capfd):
+    X, y = iris
+    forest = RandomForestClassifier(30, random_state=0).fit(X, y)
+    quiet = ForestProximity(forest, InstanceHardness()).fit(X, y)
+    quiet.proximity()
+    assert capfd.readouterr().err == ""
+    prox = ForestProximity(forest, InstanceHardness(), progress=True).fit(X, y)
+    assert "instance hardness: 100%" in capfd.readouterr().err
+    for call, word in (
+        (prox.proximity, "proximity"),
+        (lambda: prox.kneighbors(n_neighbors=2), "kneighbors"),
+        (lambda: list(prox.iter_proximity(block_size=20)), "proximity"),
+    ):
+        call()
+        shown = capfd.readouterr().err
+        assert f"{word}: 100%" in shown
+        assert "150/150" in shown
+    assert (prox.proximity() != quiet.proximity()).nnz == 0
+
+
+@pytest.mark.parametrize("engine", ["native", "reference"])
+def test_progress_counts_rows(iris, engine):
+    from leafkernel.engines import find_engine
+
+    X, y = iris
+    kernel = ForestProximity(RandomForestClassifier(30, random_state=0)).fit(X, y).kernel_
+    seen = []
+    find_engine(engine, n_threads=1).rows(kernel.training_product(), seen.append)
+    assert seen[-1] == 150
+    assert seen == sorted(seen)
+
+
+def test_an_error_in_the_watcher_stops_the_work(iris):
+    X, y = iris
+    prox = ForestProximity(RandomForestClassifier(30, random_state=0)).fit(X, y)
+
+    def fail(done):
+        raise RuntimeError("enough")
+
+    from leafkernel.engines.native import NativeEngine
+
+    with pytest.raises(RuntimeError, match="enough"):
+        NativeEngine(2).rows(prox.kernel_.training_product(), fail)
+
+
+def test_progress_without_tqdm_names_the_extra(iris, monkeypatch):
+    X, y = iris
+    prox = ForestProximity(RandomForestClassifier(30, random_state=0), progress=True).fit(X, y)
+    real_import = builtins.__import__
+
+    def without_tqdm(name, *args, **kwargs):
+        if name.startswith("tqdm"):
+            raise ImportError("No module named 'tqdm'")
+        return real_import(name, *args, **kwargs)
+
+    for name in [name for name in sys.modules if name.startswith("tqdm")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(builtins, "__import__", without_tqdm)
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    with pytest.raises(ImportError, match=r"pip install 'leafkernel\[progress\]'"):
+        prox.proximity()

@@ -1,0 +1,108 @@
+"""Forecasts, and refusals before anything is allocated."""
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+
+from leafkernel import ForestProximity
+from leafkernel._memory import available_bytes, format_bytes, parse_bytes
+
+
+@pytest.fixture(scope="module")
+def leaves():
+    return np.random.default_rng(0).integers(0, 40, (5000, 20))
+
+
+def test_forecast_is_exact_in_collisions_and_near_in_nonzeros(leaves):
+    prox = ForestProximity.from_leaves(leaves)
+    P = prox.proximity()
+    forecast = prox.forecast()
+    counts = np.stack([np.bincount(column, minlength=40) for column in leaves.T])
+    assert forecast.shape == (5000, 5000)
+    assert forecast.collisions == (counts.astype(np.int64) ** 2).sum()
+    assert forecast.nonzeros_at_most >= P.nnz
+    assert abs(forecast.nonzeros - P.nnz) <= 2 * forecast.nonzeros_error
+    assert forecast.nonzeros_error < 0.05 * P.nnz
+    size = P.data.nbytes + P.indices.nbytes + P.indptr.nbytes
+    assert forecast.bytes == pytest.approx(size, rel=0.1)
+    assert forecast.fits
+    assert "proximity() fits" in str(forecast)
+
+
+def test_forecast_of_uneven_rows(rng):
+    """Half of the rows share one leaf, half have leaves of their own."""
+    leaves = np.where(np.arange(4000) < 2000, 0, np.arange(4000))[:, None].repeat(3, axis=1)
+    prox = ForestProximity.from_leaves(leaves)
+    forecast = prox.forecast()
+    assert abs(forecast.nonzeros - prox.proximity().nnz) <= 2 * forecast.nonzeros_error + 1
+
+
+def test_forecast_with_a_budget_for_few_rows(leaves, monkeypatch):
+    prox = ForestProximity.from_leaves(leaves)
+    monkeypatch.setattr("leafkernel.forecast._SAMPLED_COLLISIONS", 1000)
+    forecast = prox.forecast()
+    assert 0 < forecast.nonzeros <= forecast.nonzeros_at_most
+    assert forecast.nonzeros_error > 0
+
+
+def test_proximity_past_the_limit_is_refused_and_the_rest_works(leaves):
+    prox = ForestProximity.from_leaves(leaves, max_memory="1MB")
+    with pytest.raises(MemoryError) as error:
+        prox.proximity()
+    message = str(error.value)
+    for word in ("kneighbors()", "operator()", "iter_proximity()", "max_memory", "1.0 MB"):
+        assert word in message
+    assert not prox.forecast().fits
+    assert "kneighbors()" in str(prox.forecast())
+    assert prox.proximity(leaves[:5]).shape == (5, 5000)  # this fits
+    assert prox.kneighbors(n_neighbors=3)[1].shape == (5000, 3)
+    assert (prox.operator() @ np.ones(5000)).shape == (5000,)
+    assert sum(block.shape[0] for _, block in prox.iter_proximity()) == 5000
+
+
+def test_refusal_is_by_the_estimate_not_by_the_bound(leaves):
+    """Collisions bound the nonzeros far from below: a matrix that fits must not be refused."""
+    prox = ForestProximity.from_leaves(leaves)
+    P = prox.proximity()
+    size = P.data.nbytes + P.indices.nbytes + P.indptr.nbytes
+    assert prox.forecast().nonzeros_at_most * 8 > 1.2 * size
+    prox.set_params(max_memory=int(1.1 * size))
+    assert prox.proximity().nnz == P.nnz
+    prox.set_params(max_memory=int(0.9 * size))
+    with pytest.raises(MemoryError):
+        prox.proximity()
+
+
+def test_default_limit_is_what_is_free(iris):
+    X, y = iris
+    prox = ForestProximity(RandomForestClassifier(30, random_state=0)).fit(X, y)
+    limit = prox.forecast().limit
+    assert limit == pytest.approx(available_bytes(), rel=0.2)
+    assert limit > 2**20
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("100", 100),
+        ("1kB", 1024),
+        ("1.5 GB", 3 * 2**29),
+        ("2GiB", 2**31),
+        ("3t", 3 * 2**40),
+        (12345, 12345),
+        (1e9, 10**9),
+    ],
+)
+def test_sizes_are_read(text, expected):
+    assert parse_bytes(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "GB", "1.2.3MB", ".", "1 XB", "-1GB"])
+def test_bad_sizes_are_refused(text):
+    with pytest.raises(ValueError, match="max_memory must be"):
+        parse_bytes(text)
+
+
+def test_sizes_are_written():
+    assert format_bytes(10) == "10 bytes"
+    assert format_bytes(3 * 2**29) == "1.5 GB"

@@ -1,0 +1,114 @@
+"""The package itself: its public names, what importing it costs, its documentation."""
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import leafkernel
+
+ROOT = Path(__file__).parent.parent
+MODULES = sorted(
+    module.name
+    for module in pkgutil.walk_packages(leafkernel.__path__, "leafkernel.")
+    if not module.name.endswith("._native")
+)
+
+
+def test_public_names():
+    assert leafkernel.__all__ == [
+        "Forecast",
+        "ForestProximity",
+        "LeafkernelWarning",
+        "WeightScheme",
+    ]
+    public = {
+        name
+        for name, value in vars(leafkernel).items()
+        if not name.startswith("_") and not inspect.ismodule(value)
+    }
+    assert public == set(leafkernel.__all__)
+
+
+def test_version_is_the_installed_one():
+    assert importlib.metadata.version("leafkernel") == leafkernel.__version__
+
+
+def test_import_brings_no_optional_library():
+    script = (
+        "import sys, leafkernel; "
+        "print([m for m in ('tqdm', 'matplotlib', 'pandas', 'polars', 'lightgbm', 'xgboost', "
+        "'catboost', 'umap') if m in sys.modules])"
+    )
+    # scikit-learn imports pandas for its own checks on some versions: compare with it alone.
+    plain = script.replace("leafkernel", "sklearn.ensemble")
+    run = [sys.executable, "-c"]
+    with_us = subprocess.run([*run, script], capture_output=True, text=True, check=True).stdout
+    without = subprocess.run([*run, plain], capture_output=True, text=True, check=True).stdout
+    assert with_us == without
+
+
+def test_types_are_shipped():
+    assert (Path(leafkernel.__file__).parent / "py.typed").exists()
+
+
+@pytest.mark.parametrize("name", ["leafkernel", *MODULES])
+def test_doctests(name):
+    result = doctest.testmod(importlib.import_module(name))
+    assert result.failed == 0
+
+
+def test_readme_runs():
+    options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    readme = ROOT / "README.md"
+    result = doctest.testfile(str(readme), module_relative=False, optionflags=options)
+    assert result.failed == 0
+    assert result.attempted >= 8
+
+
+def sections(docstring):
+    return {
+        line.strip()
+        for line, under in zip(docstring.splitlines(), docstring.splitlines()[1:], strict=False)
+        if set(under.strip()) == {"-"}
+    }
+
+
+PUBLIC_METHODS = [
+    name
+    for name, value in vars(leafkernel.ForestProximity).items()
+    if not name.startswith("_") and (callable(value) or isinstance(value, classmethod))
+]
+
+
+@pytest.mark.parametrize("name", PUBLIC_METHODS)
+def test_docstrings_cover_every_parameter(name):
+    """Numpydoc sections, and every parameter named in them."""
+    method = getattr(leafkernel.ForestProximity, name)
+    docstring = inspect.getdoc(method)
+    parameters = [p for p in inspect.signature(method).parameters if p not in ("self", "params")]
+    found = sections(docstring)
+    assert "Returns" in found or "Yields" in found
+    assert not parameters or "Parameters" in found
+    for parameter in parameters:
+        assert f"{parameter} :" in docstring or f"{parameter}" in docstring.split("Parameters")[1]
+
+
+def test_constructor_is_documented():
+    docstring = inspect.getdoc(leafkernel.ForestProximity)
+    for parameter in inspect.signature(leafkernel.ForestProximity).parameters:
+        assert f"{parameter} : " in docstring
+
+
+def test_every_scheme_documents_its_formula():
+    from leafkernel import schemes
+
+    for name in schemes.__all__:
+        value = getattr(schemes, name)
+        if inspect.isclass(value):
+            assert ".. math::" in value.__doc__, name

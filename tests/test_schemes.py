@@ -1,0 +1,226 @@
+"""Every scheme against a sum written straight from the paper, and against its own theory."""
+
+import warnings
+
+import numpy as np
+import oracles
+import pytest
+import strategies
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from sklearn.datasets import make_classification
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    RandomForestClassifier,
+)
+
+from leafkernel import ForestProximity, LeafkernelWarning
+from leafkernel.schemes import Boosted, InstanceHardness, SeparableOutOfBag
+
+TOLERANCE = {np.float32: 1e-6, np.float64: 1e-12}
+BAGGED_SCHEMES = ["uniform", "kerf", "gap", "oob", "oob_separable"]
+
+
+def fit_quietly(*args, **params):
+    """Fit without the warning of rows that are never out of bag: here they are wanted."""
+    forest, scheme, X, y = args
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LeafkernelWarning)
+        return ForestProximity(forest, scheme, **params).fit(X, y)
+
+
+def training_side(forest, X):
+    leaf = np.asarray(forest.apply(X))
+    counts = oracles.bootstrap_counts(forest, len(X))
+    return oracles.Side(leaf, counts, counts == 0)
+
+
+@given(case=strategies.bootstrapped(), dtype=st.sampled_from([np.float32, np.float64]))
+@pytest.mark.parametrize("scheme", BAGGED_SCHEMES)
+def test_bagged_scheme_equals_the_formula(scheme, case, dtype):
+    training = training_side(case.forest, case.X)
+    unseen = oracles.Side.unseen(np.asarray(case.forest.apply(case.X_new)))
+    expected = oracles.proximity(scheme, training, training, training)
+    expected_new = oracles.proximity(scheme, unseen, training, training)
+    for engine in ("native", "reference"):
+        prox = fit_quietly(case.forest, scheme, case.X, case.y, dtype=dtype, engine=engine)
+        P, P_new = prox.proximity(), prox.proximity(case.X_new)
+        assert P.dtype == dtype
+        assert_allclose(P.toarray(), expected, atol=TOLERANCE[dtype])
+        assert_allclose(P_new.toarray(), expected_new, atol=TOLERANCE[dtype])
+
+
+@given(case=strategies.boosted(), dtype=st.sampled_from([np.float32, np.float64]))
+def test_boosted_equals_the_formula(case, dtype):
+    training = oracles.Side.unseen(np.asarray(case.forest.apply(case.X)))
+    unseen = oracles.Side.unseen(np.asarray(case.forest.apply(case.X_new)))
+    weights = oracles.variance_of_contribution(case.forest, case.X)
+    prox = fit_quietly(case.forest, "boosted", case.X, case.y, dtype=dtype)
+    for side, X in ((training, None), (unseen, case.X_new)):
+        expected = oracles.proximity("boosted", side, training, training, weights)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LeafkernelWarning)
+            assert_allclose(prox.proximity(X).toarray(), expected, atol=TOLERANCE[dtype])
+
+
+@settings(max_examples=15)
+@given(
+    case=strategies.bootstrapped(classes=True),
+    k=st.integers(1, 6),
+    scope=st.sampled_from(["all", "leaf"]),
+)
+def test_instance_hardness_equals_the_formula(case, k, scope):
+    leaf = np.asarray(case.forest.apply(case.X))
+    kdn = oracles.disagreeing_neighbors(case.X, case.y, leaf, case.forest, k, scope)
+    training = oracles.Side(leaf, np.zeros(leaf.shape), np.ones(leaf.shape, dtype=bool), 1 - kdn)
+    unseen = oracles.Side.unseen(np.asarray(case.forest.apply(case.X_new)))
+    scheme = InstanceHardness(k=k, neighbors=scope)
+    prox = fit_quietly(case.forest, scheme, case.X, case.y, dtype=np.float64)
+    for side, X in ((training, None), (unseen, case.X_new)):
+        expected = oracles.proximity("ih", side, training, training)
+        assert_allclose(prox.proximity(X).toarray(), expected, atol=1e-12)
+
+    both = InstanceHardness(k=k, neighbors=scope, symmetric=True)
+    P = fit_quietly(case.forest, both, case.X, case.y, dtype=np.float64).proximity().toarray()
+    root = np.sqrt((1 - kdn) / leaf.shape[1])
+    same = leaf[:, None, :] == leaf[None, :, :]
+    assert_allclose(P, (same * root[:, None] * root[None]).sum(axis=2), atol=1e-12)
+
+
+def test_instance_hardness_does_not_depend_on_the_order_of_rows(iris, rng):
+    X, y = iris
+    forest = RandomForestClassifier(10, max_depth=3, random_state=0).fit(X, y)
+    order = rng.permutation(len(y))
+    P = ForestProximity(forest, "ih", dtype=np.float64).fit(X, y).proximity().toarray()
+    shuffled = ForestProximity(forest, "ih", dtype=np.float64).fit(X[order], y[order])
+    assert_allclose(shuffled.proximity().toarray(), P[np.ix_(order, order)], atol=1e-12)
+
+
+def test_instance_hardness_among_a_subsample(iris):
+    X, y = iris
+    forest = RandomForestClassifier(5, random_state=0).fit(X, y)
+    full = ForestProximity(forest, InstanceHardness()).fit(X, y).proximity()
+    capped = ForestProximity(forest, InstanceHardness(max_reference=1000)).fit(X, y).proximity()
+    assert (full != capped).nnz == 0
+    sampled = ForestProximity(forest, InstanceHardness(max_reference=30)).fit(X, y).proximity()
+    again = ForestProximity(forest, InstanceHardness(max_reference=30)).fit(X, y).proximity()
+    assert (sampled != again).nnz == 0
+    assert (sampled != full).nnz > 0
+
+
+def test_instance_hardness_works_through_blocks(iris, monkeypatch):
+    X, y = iris
+    forest = RandomForestClassifier(3, random_state=0).fit(X, y)
+    whole = ForestProximity(forest, "ih").fit(X, y).proximity()
+    monkeypatch.setattr("leafkernel.schemes.ih._PAIRS_AT_ONCE", 400)
+    assert (ForestProximity(forest, "ih").fit(X, y).proximity() != whole).nnz == 0
+
+
+def test_multiclass_boosting_has_a_tree_for_each_class_and_round(iris):
+    X, y = iris
+    booster = GradientBoostingClassifier(n_estimators=4, random_state=0).fit(X, y)
+    prox = ForestProximity(booster, "boosted", dtype=np.float64).fit(X, y)
+    assert prox.n_trees_ == 12
+    leaf = booster.apply(X).reshape(len(X), -1)
+    weights = oracles.variance_of_contribution(booster, X)
+    same = leaf[:, None, :] == leaf[None, :, :]
+    assert_allclose(prox.proximity().toarray(), same @ (weights / weights.sum()), atol=1e-12)
+
+
+def test_tree_weights_given_by_the_user(iris):
+    X, y = iris
+    forest = RandomForestClassifier(4, random_state=0).fit(X, y)
+    weights = [4, 0, 1, 3]
+    leaf = forest.apply(X)
+    same = leaf[:, None, :] == leaf[None, :, :]
+    prox = ForestProximity(forest, Boosted(weights), dtype=np.float64).fit(X, y)
+    assert_allclose(prox.proximity().toarray(), same @ (np.array(weights) / 8), atol=1e-12)
+
+
+@pytest.fixture(scope="module")
+def big_forest():
+    X, y = make_classification(300, n_informative=5, random_state=0)
+    return RandomForestClassifier(200, random_state=0).fit(X, y), X, y
+
+
+@pytest.mark.parametrize("scheme", ["uniform", "kerf", "oob_separable", "boosted", "ih"])
+def test_symmetric_schemes_are_positive_semidefinite(diabetes, big_forest, scheme):
+    forest, X, y = big_forest
+    if scheme == "boosted":
+        X, y = diabetes
+        forest = GradientBoostingRegressor(n_estimators=20, random_state=0).fit(X, y)
+    chosen = InstanceHardness(symmetric=True, neighbors="leaf") if scheme == "ih" else scheme
+    P = ForestProximity(forest, chosen, dtype=np.float64).fit(X, y).proximity().toarray()
+    assert_allclose(P, P.T, atol=1e-15)
+    assert np.linalg.eigvalsh(P).min() > -1e-10
+
+
+def test_rows_of_gap_and_kerf_sum_to_one(big_forest):
+    forest, X, y = big_forest
+    for scheme in ("gap", "kerf"):
+        P = ForestProximity(forest, scheme, dtype=np.float64).fit(X, y).proximity()
+        assert_allclose(P.sum(axis=1), 1, atol=1e-12)
+    P_new = ForestProximity(forest, "gap", dtype=np.float64).fit(X, y).proximity(X + 0.1)
+    assert_allclose(P_new.sum(axis=1), 1, atol=1e-12)
+
+
+def test_diagonals_that_the_formulas_give(big_forest):
+    forest, X, y = big_forest
+
+    def diagonal(scheme):
+        prox = ForestProximity(forest, scheme, dtype=np.float64).fit(X, y)
+        return prox.proximity().diagonal()
+
+    assert_allclose(diagonal("uniform"), 1, atol=1e-12)
+    assert_allclose(diagonal("oob"), 1, atol=1e-12)
+    assert (diagonal("gap") == 0).all()
+
+
+def test_separable_oob_tends_to_the_exact_one(big_forest):
+    _, X, y = big_forest
+    spread = []
+    for n_trees in (50, 800):
+        forest = RandomForestClassifier(n_trees, random_state=0).fit(X, y)
+        exact = ForestProximity(forest, "oob", dtype=np.float64).fit(X, y).proximity()
+        separable = ForestProximity(forest, "oob_separable", dtype=np.float64).fit(X, y)
+        pairs = exact.tocoo()
+        off_diagonal = pairs.row != pairs.col
+        ratio = separable.proximity().toarray()[pairs.row, pairs.col] / pairs.data
+        ratio = ratio[off_diagonal]
+        spread.append(np.abs(ratio - 1).mean())
+    assert spread[1] < 0.5 * spread[0]
+    n = len(y)
+    limit = (1 - 2 / n) ** n / (1 - 1 / n) ** (2 * n)  # the paper's r_N / p_N²
+    assert ratio.mean() == pytest.approx(limit, abs=0.01)
+
+
+def test_original_is_another_name_for_uniform(iris):
+    X, y = iris
+    forest = ExtraTreesClassifier(5, random_state=0).fit(X, y)
+    original = ForestProximity(forest, "original").fit(X, y).proximity()
+    assert (original != ForestProximity(forest, "uniform").fit(X, y).proximity()).nnz == 0
+
+
+def test_a_function_and_a_class_define_the_same_scheme(iris):
+    X, y = iris
+    forest = RandomForestClassifier(50, random_state=0).fit(X, y)
+
+    def separable(samples, stats):
+        return np.sqrt(stats.n_trees) * samples.is_oob / samples.n_oob_trees
+
+    separable.needs = {"in_bag"}
+    by_function = ForestProximity(forest, separable).fit(X, y)
+    by_class = ForestProximity(forest, SeparableOutOfBag()).fit(X, y)
+    assert (by_function.proximity() != by_class.proximity()).nnz == 0
+    assert by_function.scheme_.name == "separable"
+
+
+def test_a_scheme_that_reads_what_it_did_not_declare_is_told_so(iris):
+    X, y = iris
+    with pytest.raises(TypeError, match=r"needs = frozenset\(\{'in_bag'\}\)"):
+        ForestProximity(
+            RandomForestClassifier(5, random_state=0), lambda samples, forest: samples.in_bag
+        ).fit(X, y)

@@ -1,0 +1,200 @@
+"""Matrix, blocks, neighbours, graph, maps, operator and averages are views of the same P."""
+
+import warnings
+
+import numpy as np
+import pytest
+import strategies
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse.linalg import LinearOperator
+from sklearn.ensemble import RandomForestClassifier
+
+from leafkernel import ForestProximity, LeafkernelWarning
+from leafkernel.schemes import InstanceHardness
+
+SCHEMES = ["uniform", "kerf", "gap", "oob", "oob_separable", InstanceHardness(neighbors="leaf")]
+POLICIES = ["scheme", "one", "zero"]
+
+
+def nearest_by_sorting(P, k, *, drop_self):
+    """The k largest of each dense row, ties by index."""
+    order = np.argsort(-P, axis=1, kind="stable")
+    if drop_self:
+        order = np.array([row[row != i] for i, row in enumerate(order)]).reshape(len(P), -1)
+    order = order[:, :k]
+    return np.take_along_axis(P, order, axis=1), order
+
+
+@settings(max_examples=60)
+@given(
+    case=strategies.bootstrapped(classes=True),
+    scheme=st.sampled_from(SCHEMES),
+    diagonal=st.sampled_from(POLICIES),
+    symmetrize=st.booleans(),
+    dtype=st.sampled_from([np.float32, np.float64]),
+    engine=st.sampled_from(["native", "reference"]),
+    data=st.data(),
+)
+def test_all_views_agree(case, scheme, diagonal, symmetrize, dtype, engine, data):
+    prox = ForestProximity(
+        case.forest, scheme, diagonal=diagonal, symmetrize=symmetrize, dtype=dtype, engine=engine
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LeafkernelWarning)
+        prox.fit(case.X, case.y)
+        for X in (None, case.X_new):
+            check_views(prox, X, data)
+
+
+def check_views(prox, X, data):
+    P = prox.proximity(X)
+    dense = P.toarray()
+    n_rows, n_samples = dense.shape
+    tolerance = 1e-5 if prox.dtype == np.float32 else 1e-12
+
+    assert P.has_canonical_format
+    assert P.nnz == np.count_nonzero(dense)
+
+    blocks = list(prox.iter_proximity(X, block_size=3))
+    assert [rows.start for rows, _ in blocks] == list(range(0, n_rows, 3))
+    for rows, block in blocks:
+        assert_array_equal(block.toarray(), dense[rows])
+
+    available = n_samples - (X is None)
+    if available:
+        k = data.draw(st.integers(1, available), label="k")
+        similarity, neighbors = prox.kneighbors(X, k)
+        expected = nearest_by_sorting(dense, k, drop_self=X is None)
+        assert_array_equal(similarity, expected[0])
+        assert_array_equal(neighbors, expected[1])
+        graph = prox.kneighbors_graph(X, k)
+        assert_array_equal(np.diff(graph.indptr), k)
+        assert_array_equal(graph.toarray()[np.arange(n_rows)[:, None], neighbors], expected[0])
+
+    values = np.linspace(-1, 2, n_samples)
+    mass = dense.sum(axis=1, dtype=np.float64)
+    average = prox.weighted_average(values, X)
+    assert_array_equal(np.isnan(average), mass == 0)
+    has_mass = mass > 0
+    assert_allclose(
+        average[has_mass], (dense @ values)[has_mass] / mass[has_mass], atol=10 * tolerance
+    )
+    assert prox.forecast(X).nonzeros == P.nnz
+
+    if not prox.scheme_.separable:
+        return
+    A = prox.operator(X)
+    assert isinstance(A, LinearOperator)
+    V = np.linspace(-1, 1, 2 * n_samples).reshape(n_samples, 2)
+    U = np.linspace(-1, 1, 2 * n_rows).reshape(n_rows, 2)
+    assert_allclose(A @ V, dense @ V, atol=tolerance)
+    assert_allclose(A @ V[:, 0], dense @ V[:, 0], atol=tolerance)
+    assert_allclose(A.T @ U, dense.T @ U, atol=tolerance)
+    assert_allclose(A.H @ U[:, 0], dense.T @ U[:, 0], atol=tolerance)
+    assert_allclose(A.rmatvec(U[:, 0]), dense.T @ U[:, 0], atol=tolerance)
+
+    product = (prox.query_map(X) @ prox.reference_map().T).toarray()
+    if X is None and prox.diagonal != "scheme":
+        np.fill_diagonal(product, dense.diagonal())
+    assert_allclose(product, dense, atol=tolerance)
+
+
+@pytest.fixture(scope="module")
+def forest(iris):
+    X, y = iris
+    return RandomForestClassifier(60, random_state=0).fit(X, y)
+
+
+def test_symmetrize_is_the_mean_of_p_and_its_transpose(forest, iris):
+    X, y = iris
+    P = ForestProximity(forest, "gap", dtype=np.float64).fit(X, y).proximity().toarray()
+    half = ForestProximity(forest, "gap", symmetrize=True, dtype=np.float64).fit(X, y)
+    assert_allclose(half.proximity().toarray(), (P + P.T) / 2, atol=1e-14)
+
+
+@pytest.mark.parametrize("scheme", ["uniform", "oob"])
+def test_symmetrize_leaves_symmetric_schemes_as_they_are(forest, iris, scheme):
+    X, y = iris
+    plain = ForestProximity(forest, scheme).fit(X, y).proximity()
+    again = ForestProximity(forest, scheme, symmetrize=True).fit(X, y).proximity()
+    assert (plain != again).nnz == 0
+
+
+@pytest.mark.parametrize("symmetrize", [False, True])
+def test_diagonal_policies_change_the_diagonal_alone(forest, iris, symmetrize):
+    X, y = iris
+
+    def matrix(diagonal):
+        prox = ForestProximity(
+            forest, "gap", diagonal=diagonal, symmetrize=symmetrize, dtype=np.float64
+        )
+        return prox.fit(X, y).proximity().toarray()
+
+    plain = matrix("scheme")
+    assert (plain.diagonal() == 0).all()
+    counts = np.stack([np.bincount(s, minlength=150) for s in forest.estimators_samples_], 1)
+    leaf = forest.apply(X)
+    adjusted = np.zeros(150)
+    for i in range(150):
+        in_bag = np.flatnonzero(counts[i])
+        adjusted[i] = np.mean(
+            [counts[i, t] / counts[leaf[:, t] == leaf[i, t], t].sum() for t in in_bag]
+        )
+    for policy, expected in (("one", 1), ("zero", 0), ("adjusted", adjusted)):
+        P = matrix(policy)
+        assert_allclose(P.diagonal(), expected, atol=1e-14)
+        np.fill_diagonal(P, plain.diagonal())
+        assert_array_equal(P, plain)
+
+
+def test_distance_graph_is_one_minus_proximity(forest, iris):
+    X, y = iris
+    prox = ForestProximity(forest, "uniform").fit(X, y)
+    similarity, neighbors = prox.kneighbors(n_neighbors=7)
+    graph = prox.kneighbors_graph(n_neighbors=7, mode="distance")
+    assert graph.nnz == 7 * 150  # zero distances are stored
+    rows = np.arange(150)[:, None]
+    assert_array_equal(graph.toarray()[rows, neighbors], 1 - similarity)
+
+
+def test_distances_are_never_negative(iris):
+    X, y = iris
+    forest = RandomForestClassifier(12, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LeafkernelWarning)
+        prox = ForestProximity(forest, "oob_separable").fit(X, y)
+    assert prox.kneighbors(n_neighbors=5)[0].max() > 1
+    assert prox.kneighbors_graph(n_neighbors=5, mode="distance").data.min() == 0
+
+
+def test_fit_transform_gives_the_training_role_and_transform_the_unseen_one(forest, iris):
+    X, y = iris
+    prox = ForestProximity(forest, "gap", dtype=np.float64)
+    training = prox.fit_transform(X, y)
+    assert (training != prox.query_map()).nnz == 0
+    assert (prox.transform(X) != prox.query_map(X)).nnz == 0
+    assert training.nnz < prox.transform(X).nnz  # unseen samples are out of bag in every tree
+
+
+def test_names_of_leaf_coordinates(forest, iris):
+    X, y = iris
+    prox = ForestProximity(forest, "uniform").fit(X, y)
+    names = prox.get_feature_names_out()
+    assert len(names) == len(set(names)) == prox.n_leaves_ == prox.transform(X).shape[1]
+    assert names[0] == "tree0_leaf0"
+    both = ForestProximity(forest, "gap", symmetrize=True).fit(X, y)
+    names = both.get_feature_names_out()
+    assert len(names) == both.transform(X).shape[1] == 2 * prox.n_leaves_
+    assert names[0] == "query_tree0_leaf0"
+    assert names[-1].startswith("reference_tree59_leaf")
+
+
+def test_returned_maps_are_the_callers_to_change(forest, iris):
+    X, y = iris
+    prox = ForestProximity(forest, "kerf").fit(X, y)
+    before = prox.proximity()
+    for owned in (prox.query_map(), prox.reference_map(), prox.fit_transform(X, y)):
+        owned.data[:] = 7
+    assert (prox.proximity() != before).nnz == 0
