@@ -1,0 +1,109 @@
+"""Train a forest, ask which training rows made a prediction, and look at the data as it does.
+
+    python examples/quickstart.py [--out quickstart.png]
+"""
+
+import argparse
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+from scipy.sparse.linalg import eigsh
+from sklearn.datasets import load_wine
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import train_test_split
+
+from leafkernel import ForestProximity
+
+COLORS = ("#4477aa", "#ee6677", "#228833")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", default="quickstart.png", help="where to save the picture")
+    out = parser.parse_args().out
+
+    data = load_wine(as_frame=True)
+    names = data.target_names
+    X, X_new, y, y_new = train_test_split(
+        data.data, data.target.to_numpy(), test_size=0.25, random_state=4
+    )
+    forest = RandomForestClassifier(500, oob_score=True, random_state=0).fit(X, y)
+    prox = ForestProximity(forest, weight_scheme="gap").fit(X, y)
+
+    # Which training rows made this prediction? Take the wine that the forest is least sure of.
+    shares = prox.weighted_average(np.eye(3)[y], X_new)
+    sample = int(np.argmin(shares.max(axis=1)))
+    similarity, neighbors = prox.kneighbors(X_new.iloc[[sample]], n_neighbors=5)
+    print(f"A new wine, the one of {len(X_new)} that the forest is least sure of:")
+    for name, ours, theirs in zip(
+        names, shares[sample], forest.predict_proba(X_new)[sample], strict=True
+    ):
+        print(f"  {name}: {ours:5.1%} by proximity, {theirs:5.1%} by the forest itself")
+    print(f"  (it is in truth {names[y_new[sample]]})\n")
+    print("The training wines that weigh most in that prediction:")
+    print("   row  weight  class     alcohol  flavanoids  color  proline")
+    for row, weight in zip(neighbors[0], similarity[0], strict=True):
+        wine = X.iloc[row]
+        print(
+            f"  {row:4d}  {weight:6.1%}  {names[y[row]]}   {wine['alcohol']:7.2f}  "
+            f"{wine['flavanoids']:10.2f}  {wine['color_intensity']:5.2f}  {wine['proline']:7.0f}"
+        )
+
+    oob = prox.weighted_average(np.eye(3)[y])
+    gap = np.abs(oob - forest.oob_decision_function_).max()
+    print(f"\nLargest difference to the forest's own out-of-bag prediction: {gap:.1e}")
+    print(f"\n{prox.forecast()}")
+
+    draw(forest, X, y, X_new, y_new, sample, neighbors[0], names, out)
+    print(f"\nPicture saved to {out}")
+
+
+def draw(forest, X, y, X_new, y_new, sample, neighbors, names, out):
+    """Embed all wines by the leading eigenvectors of a kernel, and show the kernel itself."""
+    kernel = ForestProximity(forest, weight_scheme="kerf").fit(X, y)
+    values, vectors = eigsh(kernel.operator(), k=3, v0=np.ones(len(X), dtype=np.float32))
+    # The first eigenvector is constant (rows sum to one); new rows by the Nyström formula.
+    axes = (vectors / np.sqrt(values))[:, [1, 0]]
+    points, points_new = kernel.operator() @ axes, kernel.operator(X_new) @ axes
+
+    figure, (left, right) = plt.subplots(
+        1, 2, figsize=(11, 5), width_ratios=(1.25, 1), layout="constrained"
+    )
+    for label, color in enumerate(COLORS):
+        left.scatter(
+            *points[y == label].T, s=22, c=color, alpha=0.75, linewidths=0, label=names[label]
+        )
+        left.scatter(*points_new[y_new == label].T, s=28, facecolors="none", edgecolors=color)
+    for row in neighbors:
+        left.plot(*np.array([points_new[sample], points[row]]).T, color="0.5", linewidth=0.8, zorder=0)
+    left.scatter(*points_new[sample], s=190, marker="*", c="k", zorder=3, label="the wine asked about")
+    left.scatter([], [], s=28, facecolors="none", edgecolors="0.4", label="other new wines")
+    left.set(title="Wines as the forest sees them", xticks=[], yticks=[])
+    left.set_xlabel("lines lead to the training wines that weigh most in its prediction")
+    left.legend(frameon=False, loc="best")
+
+    order = np.argsort(y, kind="stable")
+    gap = ForestProximity(forest, weight_scheme="gap").fit(X, y).proximity()
+    image = right.imshow(gap.toarray()[np.ix_(order, order)] ** 0.5, cmap="magma_r", vmin=0)
+    edges = np.searchsorted(y[order], [1, 2])
+    for edge in edges:
+        right.axhline(edge - 0.5, color="0.6", linewidth=0.8)
+        right.axvline(edge - 0.5, color="0.6", linewidth=0.8)
+    centers = (np.r_[0, edges] + np.r_[edges, len(y)]) / 2
+    right.set_xticks(centers, names)
+    right.set_yticks(centers, names, rotation=90, va="center")
+    right.tick_params(length=0)
+    right.set(title="RF-GAP proximities, wines ordered by class", xlabel="reference", ylabel="query")
+    bar = figure.colorbar(image, ax=right, shrink=0.8)
+    ticks = np.array([0, 0.01, 0.03, 0.06])
+    bar.set_ticks(ticks**0.5, labels=[f"{tick:.0%}" for tick in ticks])
+    bar.set_label("share of the prediction")
+    figure.savefig(out, dpi=150)
+
+
+if __name__ == "__main__":
+    main()
