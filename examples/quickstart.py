@@ -1,6 +1,6 @@
 """Train a forest, ask which training rows made a prediction, and look at the data as it does.
 
-    python examples/quickstart.py [--out quickstart.png]
+python examples/quickstart.py [--out quickstart.png]
 """
 
 import argparse
@@ -78,9 +78,10 @@ def draw(forest, X, y, X_new, y_new, sample, neighbors, names, out):
             *points[y == label].T, s=22, c=color, alpha=0.75, linewidths=0, label=names[label]
         )
         left.scatter(*points_new[y_new == label].T, s=28, facecolors="none", edgecolors=color)
+    star = points_new[sample]
     for row in neighbors:
-        left.plot(*np.array([points_new[sample], points[row]]).T, color="0.5", linewidth=0.8, zorder=0)
-    left.scatter(*points_new[sample], s=190, marker="*", c="k", zorder=3, label="the wine asked about")
+        left.plot(*np.array([star, points[row]]).T, color="0.5", linewidth=0.8, zorder=0)
+    left.scatter(*star, s=190, marker="*", c="k", zorder=3, label="the wine asked about")
     left.scatter([], [], s=28, facecolors="none", edgecolors="0.4", label="other new wines")
     left.set(title="Wines as the forest sees them", xticks=[], yticks=[])
     left.set_xlabel("lines lead to the training wines that weigh most in its prediction")
@@ -97,7 +98,7 @@ def draw(forest, X, y, X_new, y_new, sample, neighbors, names, out):
     right.set_xticks(centers, names)
     right.set_yticks(centers, names, rotation=90, va="center")
     right.tick_params(length=0)
-    right.set(title="RF-GAP proximities, wines ordered by class", xlabel="reference", ylabel="query")
+    right.set(title="RF-GAP proximities, ordered by class", xlabel="reference", ylabel="query")
     bar = figure.colorbar(image, ax=right, shrink=0.8)
     ticks = np.array([0, 0.01, 0.03, 0.06])
     bar.set_ticks(ticks**0.5, labels=[f"{tick:.0%}" for tick in ticks])

@@ -26,11 +26,11 @@ from sklearn.utils.fixes import parse_version
 from leafkernel._validation import describe
 from leafkernel.forests._base import Array, InBag, Unavailable
 
-_VERSION = parse_version(sklearn.__version__)
-WEIGHTS_STEER_THE_DRAW = _VERSION >= parse_version("1.9")
+_installed = parse_version(sklearn.__version__)
+WEIGHTS_STEER_THE_DRAW = _installed >= parse_version("1.9")
 # Seen on 1.4.0 to 1.7.2: trees grown on weighted samples with missing values send some of their
 # own training samples to other leaves than those they were trained in. Nothing can be recovered.
-MISSING_VALUES_STRAY = _VERSION < parse_version("1.8")
+MISSING_VALUES_STRAY = _installed < parse_version("1.8")
 
 
 def recover_in_bag(forest: Any, y: Any, sample_weight: Any, n_samples: int) -> InBag:
