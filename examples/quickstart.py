@@ -26,18 +26,16 @@ def main():
     parser.add_argument("--out", default="quickstart.png", help="where to save the picture")
     out = parser.parse_args().out
 
-    data = load_wine(as_frame=True)
+    data = load_wine()
     names = data.target_names
-    X, X_new, y, y_new = train_test_split(
-        data.data, data.target.to_numpy(), test_size=0.25, random_state=4
-    )
+    X, X_new, y, y_new = train_test_split(data.data, data.target, test_size=0.25, random_state=4)
     forest = RandomForestClassifier(500, oob_score=True, random_state=0).fit(X, y)
     prox = ForestProximity(forest, weight_scheme="gap").fit(X, y)
 
     # Which training rows made this prediction? Take the wine that the forest is least sure of.
     shares = prox.weighted_average(np.eye(3)[y], X_new)
     sample = int(np.argmin(shares.max(axis=1)))
-    similarity, neighbors = prox.kneighbors(X_new.iloc[[sample]], n_neighbors=5)
+    similarity, neighbors = prox.kneighbors(X_new[[sample]], n_neighbors=5)
     print(f"A new wine, the one of {len(X_new)} that the forest is least sure of:")
     for name, ours, theirs in zip(
         names, shares[sample], forest.predict_proba(X_new)[sample], strict=True
@@ -47,7 +45,7 @@ def main():
     print("The training wines that weigh most in that prediction:")
     print("   row  weight  class     alcohol  flavanoids  color  proline")
     for row, weight in zip(neighbors[0], similarity[0], strict=True):
-        wine = X.iloc[row]
+        wine = dict(zip(data.feature_names, X[row], strict=True))
         print(
             f"  {row:4d}  {weight:6.1%}  {names[y[row]]}   {wine['alcohol']:7.2f}  "
             f"{wine['flavanoids']:10.2f}  {wine['color_intensity']:5.2f}  {wine['proline']:7.0f}"

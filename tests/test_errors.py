@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 from sklearn.ensemble import (
     ExtraTreesClassifier,
     GradientBoostingClassifier,
@@ -254,6 +255,10 @@ def test_too_many_neighbors(prox, iris):
         ({"progress": "yes"}, TypeError, "progress must be True or False"),
         ({"dtype": np.int32}, ValueError, "dtype must be numpy.float32 or numpy.float64"),
         ({"dtype": "nonsense"}, ValueError, "dtype must be"),
+        ({"dtype": None}, ValueError, "dtype must be"),
+        ({"n_jobs": 0}, ValueError, "n_jobs must not be 0"),
+        ({"n_jobs": "all"}, TypeError, "n_jobs must be an integer or None"),
+        ({"n_jobs": 2.5}, TypeError, "n_jobs must be an integer or None"),
         ({"max_memory": "much"}, ValueError, "text like '2GB'; got 'much'"),
         ({"max_memory": -1}, ValueError, "max_memory must be positive"),
         ({"max_memory": [1]}, TypeError, "max_memory must be a number"),
@@ -269,9 +274,30 @@ def test_bad_parameters(forest, iris, params, error, message):
         ForestProximity(forest, **params).fit(*iris)
 
 
-def test_n_jobs_zero_is_refused_as_in_scikit_learn(forest, iris):
-    with pytest.raises(ValueError, match="n_jobs == 0"):
-        ForestProximity(forest, n_jobs=0).fit(*iris).proximity()
+def test_a_forest_that_was_fitted_again_is_noticed(iris):
+    X, y = iris
+    forest = RandomForestClassifier(**TREES).fit(X, y)
+    prox = ForestProximity(forest).fit(X, y)
+    before = prox.proximity()
+    forest.fit(X[:100], y[:100])
+    with pytest.raises(ValueError, match="was fitted again after this object was"):
+        prox.proximity(X)
+    assert (prox.proximity() != before).nnz == 0  # the training samples need no routing
+
+    booster = GradientBoostingClassifier(n_estimators=2, warm_start=True).fit(X, y)
+    prox = ForestProximity(booster, "boosted").fit(X, y)
+    booster.set_params(n_estimators=4).fit(X, y)
+    with pytest.raises(ValueError, match="was fitted again"):
+        prox.kneighbors(X, 2)
+
+
+def test_y_of_another_length(forest, iris):
+    X, y = iris
+    for scheme in ("gap", "ih"):
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            ForestProximity(forest, scheme).fit(X, y[:5])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        ForestProximity.from_leaves([[1, 2], [3, 4]], y=[1])
 
 
 def test_not_a_forest(iris):
@@ -354,6 +380,7 @@ def test_bad_block_size_is_told_at_once(prox):
         ([[np.nan, 2.0]], ValueError, "whole numbers"),
         ([["a", "b"]], TypeError, "must be integers"),
         ([[True, False]], TypeError, "must be integers"),
+        (csr_array([[1, 2]]), TypeError, "sparse matrix"),
     ],
 )
 def test_bad_leaves(leaves, error, message):
@@ -401,6 +428,12 @@ def test_bad_instance_hardness(forest, iris, scheme, y_change, message):
     X, y = iris
     with pytest.raises(ValueError, match=message):
         ForestProximity(forest, scheme).fit(X, y_change(y) if y_change else y)
+
+
+def test_instance_hardness_refuses_regressors(diabetes):
+    X, y = diabetes
+    with pytest.raises(ValueError, match="RandomForestRegressor predicts numbers"):
+        ForestProximity(RandomForestRegressor(**TREES), "ih").fit(X, np.round(y))
 
 
 def test_instance_hardness_refuses_missing_values(iris):

@@ -17,7 +17,7 @@ from sklearn.ensemble import (
     RandomForestClassifier,
 )
 
-from leafkernel import ForestProximity, LeafkernelWarning
+from leafkernel import ForestProximity, LeafkernelWarning, WeightScheme
 from leafkernel.schemes import Boosted, InstanceHardness, SeparableOutOfBag
 
 TOLERANCE = {np.float32: 1e-6, np.float64: 1e-12}
@@ -218,9 +218,43 @@ def test_a_function_and_a_class_define_the_same_scheme(iris):
     assert by_function.scheme_.name == "separable"
 
 
+def test_a_scheme_with_a_reference_of_its_own_is_not_symmetric_unless_it_says_so(iris):
+    X, y = iris
+    forest = RandomForestClassifier(10, random_state=0).fit(X, y)
+
+    class Directed(WeightScheme):
+        def query(self, samples, forest):
+            return np.ones(samples.leaf.shape)
+
+        def reference(self, samples, forest):
+            return np.broadcast_to(np.arange(len(samples.leaf))[:, None], samples.leaf.shape)
+
+    class Inherited(Directed):
+        name = "mine"
+
+    prox = ForestProximity(forest, Directed(), dtype=np.float64).fit(X, y)
+    leaf = forest.apply(X)
+    same = (leaf[:, None] == leaf[None]).sum(axis=2)
+    assert_allclose(prox.proximity().toarray(), same * np.arange(150), atol=1e-12)
+    assert Directed.name == "Directed"
+    assert not Directed().symmetric
+    assert not Inherited().symmetric
+    assert Inherited.name == "mine"
+
+
+def test_a_scheme_cannot_change_what_it_reads(iris):
+    X, y = iris
+
+    def vandal(samples, forest):
+        samples.leaf[:] = 0
+
+    with pytest.raises(ValueError, match="read-only"):
+        ForestProximity(RandomForestClassifier(3, random_state=0), vandal).fit(X, y)
+
+
 def test_a_scheme_that_reads_what_it_did_not_declare_is_told_so(iris):
     X, y = iris
-    with pytest.raises(TypeError, match=r"needs = frozenset\(\{'in_bag'\}\)"):
+    with pytest.raises(AttributeError, match=r"needs = frozenset\(\{'in_bag'\}\)"):
         ForestProximity(
             RandomForestClassifier(5, random_state=0), lambda samples, forest: samples.in_bag
         ).fit(X, y)

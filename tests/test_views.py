@@ -9,7 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse.linalg import LinearOperator
+from sklearn.cluster import DBSCAN
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.manifold import TSNE
+from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 
 from leafkernel import ForestProximity, LeafkernelWarning
 from leafkernel.schemes import InstanceHardness
@@ -70,6 +73,7 @@ def check_views(prox, X, data):
         assert_array_equal(similarity, expected[0])
         assert_array_equal(neighbors, expected[1])
         graph = prox.kneighbors_graph(X, k)
+        assert graph.has_sorted_indices
         assert_array_equal(np.diff(graph.indptr), k)
         assert_array_equal(graph.toarray()[np.arange(n_rows)[:, None], neighbors], expected[0])
 
@@ -105,6 +109,13 @@ def check_views(prox, X, data):
 def forest(iris):
     X, y = iris
     return RandomForestClassifier(60, random_state=0).fit(X, y)
+
+
+def test_rows_with_too_few_similar_samples_are_filled_up():
+    prox = ForestProximity.from_leaves([[0], [0], [0], [1], [1]])
+    similarity, neighbors = prox.kneighbors(n_neighbors=2)
+    assert neighbors.tolist() == [[1, 2], [0, 2], [0, 1], [4, 0], [3, 0]]
+    assert similarity.tolist() == [[1, 1], [1, 1], [1, 1], [1, 0], [1, 0]]
 
 
 def test_symmetrize_is_the_mean_of_p_and_its_transpose(forest, iris):
@@ -154,9 +165,38 @@ def test_distance_graph_is_one_minus_proximity(forest, iris):
     prox = ForestProximity(forest, "uniform").fit(X, y)
     similarity, neighbors = prox.kneighbors(n_neighbors=7)
     graph = prox.kneighbors_graph(n_neighbors=7, mode="distance")
-    assert graph.nnz == 7 * 150  # zero distances are stored
     rows = np.arange(150)[:, None]
     assert_array_equal(graph.toarray()[rows, neighbors], 1 - similarity)
+    assert_array_equal(np.diff(graph.indptr), 8)  # zeros are stored, the sample itself first
+    assert_array_equal(graph.indices.reshape(150, 8)[:, 1:], neighbors)
+    assert_array_equal(graph.indices.reshape(150, 8)[:, 0], np.arange(150))
+    new = prox.kneighbors_graph(X[:5] + 0.01, n_neighbors=7, mode="distance")
+    assert_array_equal(np.diff(new.indptr), 7)
+
+
+def test_distance_graphs_drop_into_scikit_learn(forest, iris):
+    """Warnings are errors: scikit-learn would warn of rows that are not sorted by distance."""
+    X, y = iris
+    prox = ForestProximity(forest, "uniform").fit(X, y)
+    graph = prox.kneighbors_graph(n_neighbors=40, mode="distance")
+    searched = NearestNeighbors(n_neighbors=5, metric="precomputed").fit(graph)
+    distances, _ = searched.kneighbors()
+    assert_allclose(distances, 1 - prox.kneighbors(n_neighbors=5)[0], atol=1e-7)
+    new = prox.kneighbors_graph(X[::9] + 0.01, n_neighbors=40, mode="distance")
+    assert_allclose(
+        searched.kneighbors(new)[0], 1 - prox.kneighbors(X[::9] + 0.01, 5)[0], atol=1e-7
+    )
+
+    dense = np.maximum(1 - prox.proximity().toarray(), 0)
+    clusters = DBSCAN(eps=0.3, metric="precomputed").fit_predict(
+        prox.kneighbors_graph(n_neighbors=149, mode="distance")
+    )
+    assert_array_equal(clusters, DBSCAN(eps=0.3, metric="precomputed").fit_predict(dense))
+
+    tsne = TSNE(metric="precomputed", init="random", perplexity=10, random_state=0)
+    points = tsne.fit_transform(graph)
+    nearest = KNeighborsClassifier().fit(points, y)
+    assert nearest.score(points, y) > 0.95
 
 
 def test_distances_are_never_negative(iris):

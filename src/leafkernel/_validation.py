@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from joblib import effective_n_jobs
+from joblib import cpu_count, effective_n_jobs
 
 try:
     from sklearn.utils.validation import validate_data
@@ -22,7 +22,9 @@ class LeafkernelWarning(UserWarning):
 
 def suggest(value: object, options: Iterable[str]) -> str:
     """Return ``" Did you mean 'x'?"`` for the option nearest to a misspelt value, or ``""``."""
-    nearest = difflib.get_close_matches(str(value).lower(), list(options), n=1, cutoff=0.5)
+    if not isinstance(value, str):
+        return ""
+    nearest = difflib.get_close_matches(value.lower(), list(options), n=1, cutoff=0.5)
     return f" Did you mean {nearest[0]!r}?" if nearest else ""
 
 
@@ -53,7 +55,7 @@ def check_dtype(dtype: Any) -> np.dtype[Any]:
     """Return float32 or float64 as a NumPy dtype; anything else is refused."""
     message = f"dtype must be numpy.float32 or numpy.float64; got {dtype!r}."
     try:
-        found: np.dtype[Any] = np.dtype(dtype)
+        found: np.dtype[Any] = np.dtype(dtype if dtype is not None else "None is not a type")
     except TypeError as error:
         raise ValueError(message) from error
     if found not in (np.float32, np.float64):
@@ -132,9 +134,15 @@ def check_names_out(estimator: Any, input_features: Any) -> None:
         )
 
 
-def count_threads(n_jobs: int | None) -> int:
+def count_threads(n_jobs: Any) -> int:
     """Return the number of threads that ``n_jobs`` asks for, as scikit-learn reads it."""
-    return int(effective_n_jobs(n_jobs))
+    if n_jobs is None:
+        return int(effective_n_jobs(None))  # 1, unless a joblib context says otherwise
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)):
+        raise TypeError(f"n_jobs must be an integer or None; got {n_jobs!r}.")
+    if n_jobs == 0:
+        raise ValueError("n_jobs must not be 0; use 1 for one thread, -1 for all cores.")
+    return int(n_jobs) if n_jobs > 0 else max(1, int(cpu_count()) + 1 + int(n_jobs))
 
 
 def describe(estimator: object, **settings: object) -> str:

@@ -21,7 +21,7 @@ Array = npt.NDArray[Any]
 Track = Callable[..., Iterator[Any]]
 
 
-class Undeclared(TypeError):  # noqa: N818 - it names what is wrong with the scheme
+class Undeclared(AttributeError):  # noqa: N818 - it names what is wrong with the scheme
     """A scheme reads something that it did not declare in ``needs``."""
 
 
@@ -56,6 +56,15 @@ class Samples:
     oob_flags: Array | None = None
     features: Array | None = None
     labels: Array | None = None
+
+    def __post_init__(self) -> None:
+        # A scheme reads these and must not change them under the index: they are locked.
+        for name in ("leaf", "in_bag_weights", "oob_flags", "features", "labels"):
+            array = getattr(self, name)
+            if array is not None:
+                locked = array.view()
+                locked.flags.writeable = False
+                object.__setattr__(self, name, locked)
 
     @classmethod
     def unseen(cls, leaf: Array, *, features: Array | None = None) -> Samples:

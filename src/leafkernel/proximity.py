@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_consistent_length
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -92,6 +93,11 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
         Number of features seen during fit.
     feature_names_in_ : ndarray of str
         Names of the features, where X has string column names.
+
+    Notes
+    -----
+    Parameters that define the kernel (the first four and ``dtype``) take effect with the next
+    :meth:`fit`; the others at once.
 
     See Also
     --------
@@ -205,6 +211,8 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
         dtype = self._check_params()
         raw = isinstance(self.forest, forests.RawLeaves)
         check_columns(self, forests.check_leaves(X) if raw else X, reset=True)
+        if y is not None:
+            check_consistent_length(X, y)
         estimator = forests.fit_if_needed(self.forest, X, y, sample_weight)
         forest = forests.adapt(estimator)
         samples = read_samples(forest, scheme, X, y, sample_weight)
@@ -291,16 +299,18 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
         similarity : ndarray of shape (m, n_neighbors)
             Proximities, most similar first.
         neighbors : ndarray of int64 of shape (m, n_neighbors)
-            The training samples; ties, and samples with proximity 0, come by index.
+            The training samples, ties by index. A row that is similar to fewer is filled up with
+            samples of proximity 0, by index, as sorting its row of P would: look for zeros in
+            ``similarity`` if you ask for many.
         """
         product = self._product(X)
         n_neighbors = check_count("n_neighbors", n_neighbors)
         available = self.n_samples_fit_ - (X is None)
         if n_neighbors > available:
-            not_itself = " (a training sample is not its own neighbour)" if X is None else ""
+            not_itself = ", a sample not being its own neighbour" if X is None else ""
             raise ValueError(
                 f"n_neighbors={n_neighbors}, but there are only {available} training samples to "
-                f"choose from{not_itself}; ask for {available} or fewer."
+                f"choose from{not_itself}; ask for fewer, or fit on more."
             )
         with progress_bar("kneighbors", product.n_rows, enabled=self.progress) as on_progress:
             return self._engine().nearest(product, n_neighbors, on_progress)
@@ -312,6 +322,11 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
         mode: Literal["proximity", "distance"] = "proximity",
     ) -> csr_array:
         """Return the graph of nearest neighbours, ``n_neighbors`` stored entries a row.
+
+        With ``mode="distance"`` it is what scikit-learn takes for ``metric="precomputed"``: entries
+        by growing distance, and for training samples one entry more, the sample itself at distance
+        0. Clustering and embedding look at more neighbours than one thinks: give DBSCAN several
+        times its ``min_samples``, and t-SNE three times its ``perplexity``.
 
         Parameters
         ----------
@@ -326,16 +341,20 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
         Returns
         -------
         csr_array of shape (m, n)
-            The graph, columns ascending in each row.
+            The graph.
         """
         check_choice("mode", mode, ("proximity", "distance"))
-        similarity, neighbors = self.kneighbors(X, n_neighbors)
-        data = similarity if mode == "proximity" else np.maximum(1 - similarity, 0)
-        n_rows = neighbors.shape[0]
-        offsets = np.arange(n_rows + 1) * n_neighbors
-        arrays = (data.ravel(), neighbors.ravel(), offsets)
+        data, neighbors = self.kneighbors(X, n_neighbors)
+        if mode == "distance":
+            data = np.maximum(1 - data, 0)
+            if X is None:
+                data = np.insert(data, 0, 0, axis=1)
+                neighbors = np.insert(neighbors, 0, np.arange(len(neighbors)), axis=1)
+        n_rows, n_entries = neighbors.shape
+        arrays = (data.ravel(), neighbors.ravel(), np.arange(n_rows + 1) * n_entries)
         graph = csr_array(arrays, shape=(n_rows, self.n_samples_fit_))
-        graph.sort_indices()
+        if mode == "proximity":
+            graph.sort_indices()
         return graph
 
     def query_map(self, X: Any = None) -> csr_array:
@@ -378,7 +397,8 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
         Returns
         -------
         scipy.sparse.linalg.LinearOperator of shape (m, n)
-            ``A @ V`` equals ``proximity(X) @ V``, and ``A.T`` is its adjoint.
+            ``A @ V`` equals ``proximity(X) @ V``, and ``A.T`` is its adjoint. ``eigsh`` is for
+            symmetric kernels; for others use ``svds`` or ``eigs``.
         """
         samples = self._unseen(X)
         self._require_separable("operator")
@@ -508,6 +528,7 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
         check_choice("engine", self.engine, ENGINES)
         check_flag("symmetrize", self.symmetrize)
         check_flag("progress", self.progress)
+        count_threads(self.n_jobs)
         if self.max_memory is not None:
             parse_bytes(self.max_memory)
         return check_dtype(self.dtype)

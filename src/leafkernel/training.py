@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
+from sklearn.base import is_regressor
 from sklearn.utils.multiclass import type_of_target
 
 from leafkernel._progress import track
@@ -31,7 +32,7 @@ def read_samples(
             in_bag = forest.in_bag(X, y, sample_weight, leaf)
         known = {"in_bag_weights": in_bag.weights, "oob_flags": in_bag.is_oob}
     if "labels" in scheme.needs:
-        known["labels"] = _class_codes(y, scheme)
+        known["labels"] = _class_codes(y, scheme, forest)
     if "paths" in scheme.needs:
         dense = X.toarray() if issparse(X) else X
         known["features"] = np.asarray(dense, dtype=np.float64)
@@ -75,7 +76,12 @@ def _warn_of_never_oob(samples: Samples, scheme: WeightScheme) -> None:
         )
 
 
-def _class_codes(y: Any, scheme: WeightScheme) -> npt.NDArray[np.intp]:
+def _class_codes(y: Any, scheme: WeightScheme, forest: FittedForest) -> npt.NDArray[np.intp]:
+    if is_regressor(forest.estimator):
+        raise ValueError(
+            f"weight_scheme={scheme.name!r} needs class labels, but {forest} predicts numbers; use "
+            "a classifier, or another scheme."
+        )
     if y is None:
         raise ValueError(f"weight_scheme={scheme.name!r} needs class labels; pass y to fit.")
     kind = type_of_target(y)

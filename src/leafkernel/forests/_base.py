@@ -39,6 +39,9 @@ class FittedForest(ABC):
     Leaf ids are global: those of tree t run from ``leaf_offsets[t]`` to ``leaf_offsets[t + 1]``.
     """
 
+    #: The fitted model, as its own library made it.
+    estimator: Any
+
     #: First leaf id of each tree, and the number of leaves; int64, shape (T + 1,).
     leaf_offsets: npt.NDArray[np.int64]
 

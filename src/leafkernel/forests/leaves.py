@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
 from leafkernel._validation import check_tree_weights
@@ -105,6 +106,8 @@ class RawLeavesForest(FittedForest):
 
 def check_leaves(leaves: Any, *, n_trees: int | None = None) -> npt.NDArray[np.int64]:
     """Return leaf ids as int64 of shape (n, T), or say what is wrong with them."""
+    if issparse(leaves):
+        raise TypeError("leaves is a sparse matrix, but every entry is a leaf id; give it dense.")
     array = np.asarray(leaves)
     if array.ndim != 2:
         raise ValueError(

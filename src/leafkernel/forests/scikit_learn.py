@@ -58,9 +58,19 @@ class _TreesOfSklearn(FittedForest):
 
     def leaves(self, X: Any) -> Array:
         """Return the leaf that each sample reaches in each tree, shape (n, T)."""
+        self._check_unchanged()
         nodes = self.nodes(X)
         nodes += self._node_offsets[:-1]
         return self._leaf_of_node[nodes]
+
+    def _check_unchanged(self) -> None:
+        """Refuse a forest that was fitted again since: its leaves are not those of the kernel."""
+        now = [tree.tree_ for tree in np.asarray(self.estimator.estimators_).ravel()]
+        if len(now) != len(self._trees) or not all(map(_same_tree, now, self._trees)):
+            raise ValueError(
+                f"{self} was fitted again after this object was, and its trees are others now; "
+                "call fit here again too."
+            )
 
     @abstractmethod
     def nodes(self, X: Any) -> Array:
@@ -157,6 +167,11 @@ class BoostedForest(_TreesOfSklearn):
             values = tree.value[tree.children_left < 0, 0, 0]
             weights[t] = np.var(values[leaf[:, t] - self.leaf_offsets[t]])
         return weights * float(self.estimator.learning_rate) ** 2
+
+
+def _same_tree(a: Any, b: Any) -> bool:
+    # Some ways of pickling make two objects of one tree: then the splits tell.
+    return a is b or np.array_equal(a.threshold, b.threshold)
 
 
 def _parents(tree: Any) -> Array:

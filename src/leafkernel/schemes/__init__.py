@@ -34,10 +34,12 @@ from leafkernel.schemes.uniform import Uniform
 
 __all__ = [
     "Boosted",
+    "ForestStats",
     "Gap",
     "InstanceHardness",
     "Kerf",
     "OutOfBag",
+    "Samples",
     "SeparableOutOfBag",
     "Uniform",
     "WeightScheme",

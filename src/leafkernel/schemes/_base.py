@@ -30,16 +30,19 @@ class WeightScheme(ABC):
 
     with the query weights q from :meth:`query` and the reference weights w from
     :meth:`reference`. Subclass it to define a proximity of your own; where both sides weigh alike,
-    :meth:`query` is enough.
+    :meth:`query` is enough. Both get the samples (:class:`leafkernel.schemes.Samples`: leaves,
+    in-bag weights, …) and the forest (:class:`leafkernel.schemes.ForestStats`: masses of leaves,
+    tree weights, …), and return nonnegative weights.
 
     Attributes
     ----------
     name : str
-        How messages and ``repr`` call the scheme.
+        How messages call the scheme; the name of the class by default.
     needs : frozenset of {"in_bag", "tree_weights", "labels", "paths"}
         What must be known of the forest beyond its leaves.
     symmetric : bool
-        Whether q = w, so that P is symmetric and positive semidefinite.
+        Whether q = w, so that P is symmetric and positive semidefinite. By default, whether the
+        class leaves :meth:`reference` as it is.
     separable : bool
         Whether P is the product Q Wᵀ. Only the exact out-of-bag proximity is not.
 
@@ -65,6 +68,13 @@ class WeightScheme(ABC):
     needs: ClassVar[frozenset[str]] = frozenset()
     symmetric: bool = True
     separable: ClassVar[bool] = True
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "name" not in vars(cls):
+            cls.name = cls.__name__
+        if "reference" in vars(cls) and "symmetric" not in vars(cls):
+            cls.symmetric = False
 
     @abstractmethod
     def query(self, samples: Samples, forest: ForestStats) -> Weights:

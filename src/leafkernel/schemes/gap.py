@@ -30,7 +30,6 @@ class Gap(WeightScheme):
 
     name = "gap"
     needs = frozenset({"in_bag"})
-    symmetric = False
 
     def query(self, samples: Samples, forest: ForestStats) -> Weights:
         """Return q, shape (n, T)."""

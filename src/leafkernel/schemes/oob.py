@@ -15,7 +15,8 @@ class OutOfBag(WeightScheme):
     .. math:: P(x, x') = \frac{1}{S(x, x')} \sum_t o_t(x)\, o_t(x')\, [\ell_t(x) = \ell_t(x')],
               \qquad S(x, x') = \sum_t o_t(x)\, o_t(x')
 
-    Symmetric, with ones on the diagonal, but not positive semidefinite in general: the number of
+    Symmetric, with ones on the diagonal (zero for a sample that no tree left out of bag; R puts one
+    there, as ``diagonal="one"`` does), but not positive semidefinite in general: the number of
     shared trees S(x, x') belongs to the pair. So there is no query map, reference map or operator;
     ``"oob_separable"`` has them and is nearly the same. Needs in-bag weights.
 
