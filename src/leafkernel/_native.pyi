@@ -5,8 +5,30 @@ import numpy as np
 import numpy.typing as npt
 
 from leafkernel._progress import OnProgress
+from leafkernel.forests._routing import RouteTable
 from leafkernel.kernel import Product
 
+def pack_trees(
+    trees: list[Any], left_bits: int
+) -> tuple[
+    npt.NDArray[np.uint64],
+    npt.NDArray[np.uint8],
+    npt.NDArray[np.int64],
+    npt.NDArray[np.int64],
+    npt.NDArray[np.int64],
+]: ...
+def route_dense(
+    table: RouteTable, X: npt.NDArray[np.float32], wide_leaves: bool, n_threads: int
+) -> npt.NDArray[Any]: ...
+def route_sparse(
+    table: RouteTable,
+    data: npt.NDArray[np.float32],
+    columns: npt.NDArray[np.int32],
+    offsets: npt.NDArray[np.int32],
+    n_features: int,
+    wide_leaves: bool,
+    n_threads: int,
+) -> npt.NDArray[Any]: ...
 def csr_rows(
     product: Product, n_threads: int, wide_indices: bool, on_progress: OnProgress | None
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]: ...

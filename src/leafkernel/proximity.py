@@ -215,7 +215,8 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
             check_consistent_length(X, y)
         estimator = forests.fit_if_needed(self.forest, X, y, sample_weight)
         forest = forests.adapt(estimator)
-        samples = read_samples(forest, scheme, X, y, sample_weight)
+        n_threads = count_threads(self.n_jobs)
+        samples = read_samples(forest, scheme, X, y, sample_weight, n_threads=n_threads)
         stats = read_stats(forest, scheme, samples, progress=self.progress)
         self.kernel_ = LeafKernel.fit(
             scheme,
@@ -528,7 +529,6 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
         check_choice("engine", self.engine, ENGINES)
         check_flag("symmetrize", self.symmetrize)
         check_flag("progress", self.progress)
-        count_threads(self.n_jobs)
         if self.max_memory is not None:
             parse_bytes(self.max_memory)
         return check_dtype(self.dtype)
@@ -543,7 +543,7 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
             return None
         raw = isinstance(self.forest_, forests.RawLeaves)
         check_columns(self, forests.check_leaves(X) if raw else X, reset=False)
-        return Samples.unseen(self._router.leaves(X))
+        return Samples.unseen(self._router.leaves(X, n_threads=count_threads(self.n_jobs)))
 
     def _product(self, X: Any) -> Product:
         samples = self._unseen(X)

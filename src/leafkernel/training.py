@@ -22,10 +22,16 @@ from leafkernel.schemes import WeightScheme
 
 
 def read_samples(
-    forest: FittedForest, scheme: WeightScheme, X: Any, y: Any, sample_weight: Any
+    forest: FittedForest,
+    scheme: WeightScheme,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    *,
+    n_threads: int,
 ) -> Samples:
     """Return the training samples with what the scheme needs of them."""
-    leaf = forest.leaves(X)
+    leaf = forest.leaves(X, n_threads=n_threads)
     known: dict[str, Any] = {}
     if "in_bag" in scheme.needs:
         with _needed_by(scheme, "in-bag weights"):

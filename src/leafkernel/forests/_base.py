@@ -46,7 +46,7 @@ class FittedForest(ABC):
     leaf_offsets: npt.NDArray[np.int64]
 
     @abstractmethod
-    def leaves(self, X: Any) -> Array:
+    def leaves(self, X: Any, *, n_threads: int = 1) -> Array:
         """Return the leaf that each sample reaches in each tree, shape (n, T)."""
 
     def in_bag(self, X: Any, y: Any, sample_weight: Any, leaf: Array) -> InBag:

@@ -62,7 +62,7 @@ class RawLeavesForest(FittedForest):
         sizes = [len(ids) + 1 for ids in estimator.leaf_ids_]
         self.leaf_offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
-    def leaves(self, X: Any) -> Array:
+    def leaves(self, X: Any, *, n_threads: int = 1) -> Array:
         """Return global leaf ids, shape (n, T)."""
         raw = check_leaves(X, n_trees=self.estimator.n_features_in_)
         leaf = np.empty(raw.shape, dtype=leaf_id_type(int(self.leaf_offsets[-1])))

@@ -20,6 +20,7 @@ from sklearn.ensemble import (
 from leafkernel._validation import check_finite, describe
 from leafkernel.forests._base import Array, FittedForest, InBag, Unavailable, leaf_id_type
 from leafkernel.forests._bootstrap import check_leaf_masses, recover_in_bag
+from leafkernel.forests._routing import RouteTable
 
 BAGGED = (
     RandomForestClassifier,
@@ -41,40 +42,33 @@ def adapt(estimator: Any) -> FittedForest | None:
 
 
 class _TreesOfSklearn(FittedForest):
-    """Trees in the array form that scikit-learn keeps: node ids in, leaf ids out."""
+    """Trees in the array form that scikit-learn keeps.
+
+    They are held here, so that fitting the estimator again elsewhere changes nothing.
+    """
 
     def __init__(self, estimator: Any, trees: Sequence[Any]) -> None:
         self.estimator = estimator
         self._trees = trees
-        is_leaf = [tree.children_left < 0 for tree in trees]
-        node_counts = [tree.node_count for tree in trees]
-        self._node_offsets = np.concatenate([[0], np.cumsum(node_counts)])
         # Leaves are numbered in the order of their nodes: global ids that grow with the tree.
-        every_leaf = np.concatenate(is_leaf)
-        numbering = np.cumsum(every_leaf) - 1
-        self._leaf_of_node = numbering.astype(leaf_id_type(int(every_leaf.sum())))
-        sizes = [int(leaves.sum()) for leaves in is_leaf]
+        sizes = [int((tree.children_left < 0).sum()) for tree in trees]
         self.leaf_offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self._table = RouteTable.pack(trees, estimator.n_features_in_)
 
-    def leaves(self, X: Any) -> Array:
+    def leaves(self, X: Any, *, n_threads: int = 1) -> Array:
         """Return the leaf that each sample reaches in each tree, shape (n, T)."""
-        self._check_unchanged()
-        nodes = self.nodes(X)
-        nodes += self._node_offsets[:-1]
-        return self._leaf_of_node[nodes]
-
-    def _check_unchanged(self) -> None:
-        """Refuse a forest that was fitted again since: its leaves are not those of the kernel."""
-        now = [tree.tree_ for tree in np.asarray(self.estimator.estimators_).ravel()]
-        if len(now) != len(self._trees) or not all(map(_same_tree, now, self._trees)):
-            raise ValueError(
-                f"{self} was fitted again after this object was, and its trees are others now; "
-                "call fit here again too."
-            )
+        X = self.validate(X)
+        if self._table is not None:
+            return self._table.leaves(X, n_threads=n_threads)
+        leaf = np.empty((X.shape[0], len(self._trees)), leaf_id_type(int(self.leaf_offsets[-1])))
+        for t, tree in enumerate(self._trees):
+            number = np.cumsum(tree.children_left < 0) - 1
+            leaf[:, t] = number[tree.apply(X)] + self.leaf_offsets[t]
+        return leaf
 
     @abstractmethod
-    def nodes(self, X: Any) -> Array:
-        """Return the node that each sample ends in, numbered within its tree, int64 (n, T)."""
+    def validate(self, X: Any) -> Any:
+        """Return X as the float32 array or CSR matrix that the trees take, or refuse it."""
 
     def path_features(self) -> tuple[Array, Array]:
         """Return (offsets, features): the distinct features on the path to each leaf, ascending."""
@@ -83,7 +77,7 @@ class _TreesOfSklearn(FittedForest):
         for t, tree in enumerate(self._trees):
             parent = _parents(tree)
             nodes = np.flatnonzero(tree.children_left < 0)
-            of_leaf = self._leaf_of_node[self._node_offsets[t] + nodes]
+            of_leaf = self.leaf_offsets[t] + np.arange(len(nodes))
             while True:  # all leaves climb together, one level at a time
                 nodes = parent[nodes]
                 climbing = nodes >= 0
@@ -110,10 +104,10 @@ class BaggedForest(_TreesOfSklearn):
     def __init__(self, estimator: Any) -> None:
         super().__init__(estimator, [tree.tree_ for tree in estimator.estimators_])
 
-    def nodes(self, X: Any) -> Array:
-        """Return the node that each sample ends in, numbered within its tree, int64 (n, T)."""
-        nodes: Array = np.asarray(self.estimator.apply(X), dtype=np.int64)
-        return nodes
+    def validate(self, X: Any) -> Any:
+        """Return X as the float32 array or CSR matrix that the trees take, or refuse it."""
+        # Private, and what predict and apply begin with: read on scikit-learn 1.4.0 to 1.9.1.
+        return self.estimator._validate_X_predict(X)
 
     def in_bag(self, X: Any, y: Any, sample_weight: Any, leaf: Array) -> InBag:
         """Return how the trees were trained on these samples, their own training set."""
@@ -146,12 +140,9 @@ class BoostedForest(_TreesOfSklearn):
     def __init__(self, estimator: Any) -> None:
         super().__init__(estimator, [tree.tree_ for tree in estimator.estimators_.ravel()])
 
-    def nodes(self, X: Any) -> Array:
-        """Return the node that each sample ends in, numbered within its tree, int64 (n, T)."""
-        X = check_finite(self.estimator, X)  # apply() looks at neither names nor NaN
-        # (n, rounds) or (n, rounds, classes) as floats; C order matches estimators_.ravel().
-        by_round: Array = self.estimator.apply(X)
-        return by_round.reshape(len(by_round), -1).astype(np.int64)
+    def validate(self, X: Any) -> Any:
+        """Return X as the float32 array or CSR matrix that the trees take, or refuse it."""
+        return check_finite(self.estimator, X)  # apply() looks at neither names nor NaN
 
     def in_bag(self, X: Any, y: Any, sample_weight: Any, leaf: Array) -> InBag:
         """Refuse: boosting has no bootstrap to recover."""
@@ -167,11 +158,6 @@ class BoostedForest(_TreesOfSklearn):
             values = tree.value[tree.children_left < 0, 0, 0]
             weights[t] = np.var(values[leaf[:, t] - self.leaf_offsets[t]])
         return weights * float(self.estimator.learning_rate) ** 2
-
-
-def _same_tree(a: Any, b: Any) -> bool:
-    # Some ways of pickling make two objects of one tree: then the splits tell.
-    return a is b or np.array_equal(a.threshold, b.threshold)
 
 
 def _parents(tree: Any) -> Array:
