@@ -1,5 +1,7 @@
 """The native engine against the reference engine, on products of all shapes, types and threads."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -46,7 +48,20 @@ def products(draw, *, dtype=None):
         query_offsets=query.indptr.astype(np.int64),
         query_leaves=query.indices.astype(leaf_type),
         query_weights=query.data,
-        reference=index_by_leaf(reference),
+        reference=index_by_leaf(reference, rng.permutation(n_samples)),
+        row_order=rng.permutation(n_rows),
+        **known,
+    )
+
+
+def plain_product(Q, W, **known):
+    """Q Wᵀ with samples and rows in their natural order."""
+    return Product(
+        query_offsets=Q.indptr.astype(np.int64),
+        query_leaves=Q.indices,
+        query_weights=Q.data,
+        reference=index_by_leaf(W, np.arange(W.shape[0])),
+        row_order=np.arange(Q.shape[0]),
         **known,
     )
 
@@ -80,7 +95,7 @@ def test_nearest(product, n_threads, data):
 def test_sums_and_nonzeros(product, n_threads):
     values = np.linspace(-1, 1, 3 * product.shape[1]).reshape(-1, 3)
     native, slow = NativeEngine(n_threads), ReferenceEngine()
-    assert_allclose(native.sums(product, values), slow.sums(product, values), atol=1e-12)
+    assert_allclose(native.sums(product, values), slow.sums(product, values), rtol=0, atol=1e-12)
     assert_array_equal(native.nonzeros(product), slow.nonzeros(product))
     assert_array_equal(native.nonzeros(product), np.diff(slow.rows(product).indptr))
 
@@ -108,7 +123,7 @@ def test_taking_rows(product, data):
 def test_threads_do_not_change_a_bit(dtype, rng):
     """Enough rows for many blocks, so that threads really share them."""
     Q = random_map(rng, (5000, 3000), 0.01, dtype)
-    product = Product(Q.indptr.astype(np.int64), Q.indices, Q.data, index_by_leaf(Q[:2000]))
+    product = plain_product(Q, Q[:2000])
     one, many = NativeEngine(1), NativeEngine(5)
     P = one.rows(product)
     assert same_matrix(P, many.rows(product))
@@ -120,52 +135,61 @@ def test_threads_do_not_change_a_bit(dtype, rng):
 
 
 def test_underflow_leaves_no_explicit_zeros():
-    tiny = csr_array(np.array([[1e-30, 0.5]], dtype=np.float32))
-    product = Product(
-        tiny.indptr.astype(np.int64), tiny.indices, tiny.data, index_by_leaf(csr_array(tiny))
-    )
-    small = Product(np.array([0, 1]), np.array([0], np.int32), tiny.data[:1], index_by_leaf(tiny))
+    tiny = csr_array(np.array([[1e-30, 0.5], [1e-30, 0]], dtype=np.float32))
+    product = plain_product(tiny, tiny)
+    assert NativeEngine().rows(product).toarray().tolist() == [[0.25, 0], [0, 0]]
     assert NativeEngine().rows(product).nnz == 1
-    assert NativeEngine().rows(small).nnz == 0
-    assert NativeEngine().nonzeros(small).tolist() == [0]
+    assert NativeEngine().nonzeros(product).tolist() == [1, 0]
 
 
 def test_float32_sums_many_trees_without_drift():
     """A thousand float additions of 0.001 would be off in the fifth digit."""
     ones = csr_array(np.full((1, 1000), np.sqrt(0.001), dtype=np.float32))
-    product = Product(ones.indptr.astype(np.int64), ones.indices, ones.data, index_by_leaf(ones))
-    assert NativeEngine().rows(product)[0, 0] == pytest.approx(1, abs=2e-7)
+    assert NativeEngine().rows(plain_product(ones, ones))[0, 0] == pytest.approx(1, abs=2e-7)
+
+
+def test_a_diagonal_where_no_leaf_is_shared():
+    nothing = csr_array((3, 2), dtype=np.float64)
+    known = {"own": np.arange(3, dtype=np.int32), "diagonal": np.array([1.0, 0.0, 0.5])}
+    product = plain_product(nothing, nothing, **known)
+    P = NativeEngine().rows(product)
+    assert P.toarray().tolist() == np.diag([1, 0, 0.5]).tolist()
+    assert P.nnz == 2
 
 
 def test_broken_products_are_refused_before_memory_is_read():
     Q = csr_array(np.eye(3))
-    index = index_by_leaf(Q)
-    good = (Q.indptr.astype(np.int64), Q.indices, Q.data, index)
+    good = plain_product(Q, Q)
     engine = NativeEngine()
+
+    def broken(**changes):
+        return dataclasses.replace(good, **changes)
+
     with pytest.raises(ValueError, match="query offsets"):
-        engine.rows(Product(np.array([0, 1, 9]), *good[1:]))
+        engine.rows(broken(query_offsets=np.array([0, 1, 2, 9])))
     with pytest.raises(ValueError, match="query weights has 2 entries, expected 3"):
-        engine.rows(Product(*good[:2], Q.data[:2], index))
+        engine.rows(broken(query_weights=Q.data[:2]))
+    with pytest.raises(ValueError, match="row_order has 2"):
+        engine.rows(broken(row_order=np.arange(2)))
     with pytest.raises(ValueError, match="own has 2"):
-        engine.rows(Product(*good, own=np.zeros(2, np.int32)))
+        engine.rows(broken(own=np.zeros(2, np.int32)))
     with pytest.raises(ValueError, match="own has 0"):
-        engine.rows(Product(*good, diagonal=np.zeros(3)))
+        engine.rows(broken(diagonal=np.zeros(3)))
     with pytest.raises(ValueError, match="query_oob"):
-        engine.rows(Product(*good, reference_oob=np.zeros((3, 1), np.uint64)))
+        engine.rows(broken(reference_oob=np.zeros((3, 1), np.uint64)))
     with pytest.raises(ValueError, match="k is larger"):
-        engine.nearest(Product(*good), 4)
+        engine.nearest(good, 4)
     with pytest.raises(ValueError, match="one row for each reference"):
-        engine.sums(Product(*good), np.zeros((2, 1)))
+        engine.sums(good, np.zeros((2, 1)))
     with pytest.raises(TypeError, match="query_offsets has the wrong dtype"):
-        engine.rows(Product(Q.indptr.astype(np.int16), *good[1:]))
+        engine.rows(broken(query_offsets=Q.indptr.astype(np.int16)))
 
 
 def test_read_only_arrays_are_fine():
-    Q = csr_array(np.eye(3))
-    arrays = [Q.indptr.astype(np.int64), Q.indices, Q.data]
-    for array in arrays:
+    product = plain_product(csr_array(np.eye(3)), csr_array(np.eye(3)))
+    for array in (product.query_offsets, product.query_leaves, product.query_weights):
         array.flags.writeable = False
-    assert NativeEngine().rows(Product(*arrays, index_by_leaf(csr_array(np.eye(3))))).nnz == 3
+    assert NativeEngine().rows(product).nnz == 3
 
 
 def test_unknown_engine_names_the_nearest():

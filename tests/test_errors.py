@@ -46,8 +46,13 @@ METHODS = {
 
 @pytest.mark.parametrize("method", METHODS)
 def test_unfitted(iris, method):
+    prox = ForestProximity(RandomForestClassifier())
     with pytest.raises(NotFittedError, match="ForestProximity instance is not fitted"):
-        METHODS[method](ForestProximity(RandomForestClassifier()), iris[0])
+        METHODS[method](prox, iris[0])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        prox.fit(iris[0], [0])
+    with pytest.raises(NotFittedError):  # a fit that failed is no fit
+        METHODS[method](prox, iris[0])
 
 
 @pytest.mark.parametrize("method", ["reference_map", "get_feature_names_out"])
@@ -127,12 +132,18 @@ def test_forgotten_sample_weight_is_noticed(iris, rng):
     else:
         with pytest.raises(ValueError, match="sample_weight, if one was used there"):
             ForestProximity(forest).fit(X, y)
+    if not hasattr(forest, "_sample_weight"):  # a small difference is noticed too
+        weight[3] *= 1.01
+        with pytest.raises(ValueError, match="do not add up"):
+            ForestProximity(forest).fit(X, y, sample_weight=weight)
 
 
-def test_sample_weight_of_a_wrong_shape(forest, iris):
+@pytest.mark.parametrize("scheme", ["gap", "uniform"])
+def test_sample_weight_of_a_wrong_length(forest, iris, scheme):
     X, y = iris
-    with pytest.raises(ValueError, match="sample_weight"):
-        ForestProximity(RandomForestClassifier(**TREES)).fit(X, y, sample_weight=np.ones(3))
+    for model in (forest, RandomForestClassifier(**TREES)):
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            ForestProximity(model, scheme).fit(X, y, sample_weight=np.ones(3))
 
 
 def test_class_weights_need_y(iris):
@@ -165,7 +176,12 @@ def test_boosted_without_tree_weights(iris):
 
 @pytest.mark.parametrize(
     ("weights", "message"),
-    [([1, 2], "30 trees; give one weight for each"), ([-1] * 30, "nonneg"), ([np.nan] * 30, "fin")],
+    [
+        ([1, 2], "30 trees; give one weight for each"),
+        ([-1] * 30, "nonnegative"),
+        ([np.nan] * 30, "finite"),
+        ([0] * 30, "all zero"),
+    ],
 )
 def test_bad_tree_weights(iris, weights, message):
     X, y = iris
@@ -324,6 +340,13 @@ def test_never_oob_rows_warn_once_with_their_count(iris):
         caught[0].message
     )
     assert caught[0].filename == __file__
+    for again in (
+        lambda: ForestProximity(forest).fit_transform(X, y),
+        lambda: ForestProximity.from_leaves([[1], [2]], in_bag=[[1], [1]], weight_scheme="gap"),
+    ):
+        with pytest.warns(LeafkernelWarning, match="in bag in every tree") as caught:
+            again()
+        assert caught[0].filename == __file__
     sums = prox.proximity().sum(axis=1)  # and no further warning: it would be an error here
     assert (sums[never] == 0).all()
     np.testing.assert_allclose(sums[~never], 1)
@@ -374,6 +397,8 @@ def test_bad_block_size_is_told_at_once(prox):
         ([[np.nan, 2.0]], ValueError, "whole numbers"),
         ([["a", "b"]], TypeError, "must be integers"),
         ([[True, False]], TypeError, "must be integers"),
+        ([[1e19, 2e19]], ValueError, "too large to tell apart"),
+        (np.array([[2**63, 5]], dtype=np.uint64), ValueError, "too large to tell apart"),
         (csr_array([[1, 2]]), TypeError, "sparse matrix"),
     ],
 )
@@ -387,7 +412,7 @@ def test_bad_leaves(leaves, error, message):
 
 def test_leaves_of_another_number_of_trees():
     prox = ForestProximity.from_leaves([[1, 2], [3, 4]])
-    with pytest.raises(ValueError, match=r"features, but ForestProximity is expecting 2|2 trees"):
+    with pytest.raises(ValueError, match="X has 3 features, but ForestProximity is expecting 2"):
         prox.proximity([[1, 2, 3]])
 
 

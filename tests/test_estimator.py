@@ -46,8 +46,8 @@ ESTIMATORS = [
 ]
 
 WEIGHTS_DRAW = (
-    "a weight of two is not a sample given twice, because the trees draw features or samples at "
-    "random; scikit-learn lists the same failure for the forests themselves"
+    "a weight of two is not a sample given twice where trees draw features or samples at random; "
+    "some forests pass on some versions of scikit-learn, so this is not strict"
 )
 TWO_ROLES = (
     "fit_transform gives training samples in their training role (out-of-bag trees only), while "
@@ -172,6 +172,20 @@ def test_a_failed_refit_leaves_the_fitted_state_usable(iris):
     with pytest.raises(ValueError, match="unknown weight_scheme"):
         prox.set_params(weight_scheme="nonsense").fit(X, y)
     assert (prox.proximity() != before).nnz == 0
+    with pytest.raises(ValueError, match="needs tree weights"):  # told late, after the forest's fit
+        prox.set_params(weight_scheme="boosted").fit(X[:, :2], y)
+    assert (prox.proximity() != before).nnz == 0
+    assert prox.proximity(X).shape == (150, 150)
+
+
+def test_threads_are_as_many_as_asked_for(iris):
+    X, y = iris
+    forest = RandomForestClassifier(**TREES).fit(X, y)
+    for n_jobs, expected in ((None, 1), (1, 1), (3, 3), (-1, joblib.cpu_count())):
+        prox = ForestProximity(forest, "kerf", n_jobs=n_jobs).fit(X, y)
+        assert prox._engine().n_threads == expected
+    with joblib.parallel_config("threading", n_jobs=2):
+        assert ForestProximity(forest, "kerf").fit(X, y)._engine().n_threads == 2
 
 
 def test_pipeline_and_grid_search(iris):

@@ -1,6 +1,7 @@
 """The forests of scikit-learn, and the kinds of data that they take."""
 
 import numpy as np
+import oracles
 import pandas as pd
 import polars as pl
 import pytest
@@ -52,11 +53,12 @@ def test_uniform_is_the_share_of_common_leaves(forest, iris):
     leaf_new = apply(prox.forest_, X[::7] + 0.1)
     assert prox.n_trees_ == leaf.shape[1]
     assert_allclose(
-        prox.proximity().toarray(), (leaf[:, None] == leaf[None]).mean(axis=2), atol=1e-12
+        prox.proximity().toarray(), (leaf[:, None] == leaf[None]).mean(axis=2), rtol=0, atol=1e-12
     )
     assert_allclose(
         prox.proximity(X[::7] + 0.1).toarray(),
         (leaf_new[:, None] == leaf[None]).mean(axis=2),
+        rtol=0,
         atol=1e-12,
     )
 
@@ -89,6 +91,17 @@ def test_features_on_paths(forest, iris):
             expected = sorted({f for f in tree.tree_.feature[nodes] if f >= 0})
             found = features[offsets[leaf[i, t]] : offsets[leaf[i, t] + 1]]
             assert found.tolist() == expected
+
+
+@pytest.mark.parametrize("subsample", [1.0, 0.5])
+def test_tree_weights_are_the_variance_of_what_each_tree_adds(diabetes, subsample):
+    X, y = diabetes
+    booster = GradientBoostingRegressor(
+        n_estimators=9, learning_rate=0.3, subsample=subsample, random_state=0
+    ).fit(X, y)
+    adapted = adapt(booster)
+    expected = oracles.variance_of_contribution(booster, X)
+    assert_allclose(adapted.tree_weights(adapted.leaves(X)), expected, rtol=1e-10)
 
 
 def test_single_leaf_trees(iris):
@@ -128,11 +141,12 @@ def test_reference_samples_may_be_fewer_than_the_training_set(iris, scheme):
         expected = (same / mass[None]).sum(axis=2) / n_trees
     else:
         trees = forest.estimators_.ravel()
-        weights = np.array([np.var(tree.predict(X[few])) for tree in trees])
+        # What a tree adds to the model is a matter of its own training set.
+        weights = np.array([np.var(tree.predict(X)) for tree in trees])
         expected = same @ (weights / weights.sum())
     P = prox.proximity(X)
     assert P.shape == (150, 10)
-    assert_allclose(P.toarray(), expected, atol=1e-12)
+    assert_allclose(P.toarray(), expected, rtol=0, atol=1e-12)
     assert (prox.kernel_.forest.leaf_mass == 0).any()  # or this would test nothing
 
 
@@ -153,14 +167,16 @@ def test_missing_values_where_the_forest_takes_them(iris, rng):
     forest = RandomForestClassifier(60, oob_score=True, random_state=0).fit(X, y)
     leaf = forest.apply(X)
     uniform = ForestProximity(forest, "uniform", dtype=np.float64).fit(X, y).proximity()
-    assert_allclose(uniform.toarray(), (leaf[:, None] == leaf[None]).mean(axis=2), atol=1e-12)
+    assert_allclose(
+        uniform.toarray(), (leaf[:, None] == leaf[None]).mean(axis=2), rtol=0, atol=1e-12
+    )
     if parse_version(sklearn.__version__) < parse_version("1.8"):
         with pytest.raises(ValueError, match=r"scikit-learn < 1\.8 routes some of them elsewhere"):
             ForestProximity(forest).fit(X, y)
         return
     prox = ForestProximity(forest, dtype=np.float64).fit(X, y)
     one_hot = (y[:, None] == np.arange(3)).astype(float)
-    assert_allclose(prox.proximity() @ one_hot, forest.oob_decision_function_, atol=1e-10)
+    assert_allclose(prox.proximity() @ one_hot, forest.oob_decision_function_, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("forest", [GradientBoostingClassifier(n_estimators=3)], ids=str)

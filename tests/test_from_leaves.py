@@ -18,14 +18,14 @@ def from_r():
 
 def test_original_proximity_of_r(from_r):
     prox = ForestProximity.from_leaves(from_r["leaves"], dtype=np.float64)
-    assert_allclose(prox.proximity().toarray(), from_r["proximity_original"], atol=1e-12)
+    assert_allclose(prox.proximity().toarray(), from_r["proximity_original"], rtol=0, atol=1e-12)
 
 
 def test_oob_proximity_of_r(from_r):
     prox = ForestProximity.from_leaves(
         from_r["leaves"], in_bag=from_r["in_bag"], weight_scheme="oob", dtype=np.float64
     )
-    assert_allclose(prox.proximity().toarray(), from_r["proximity_oob"], atol=1e-12)
+    assert_allclose(prox.proximity().toarray(), from_r["proximity_oob"], rtol=0, atol=1e-12)
 
 
 def test_ids_may_be_any_nonnegative_integers(rng):
@@ -45,7 +45,7 @@ def test_new_samples_are_leaf_ids_too(rng):
     leaves, new = rng.integers(0, 6, (40, 5)), rng.integers(0, 9, (7, 5))
     prox = ForestProximity.from_leaves(leaves, dtype=np.float64)
     expected = (new[:, None] == leaves[None]).mean(axis=2)
-    assert_allclose(prox.proximity(new).toarray(), expected, atol=1e-12)
+    assert_allclose(prox.proximity(new).toarray(), expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("scheme", ["uniform", "kerf", "gap", "oob", "oob_separable", "boosted"])
@@ -72,7 +72,7 @@ def test_tree_weights(rng):
         leaves, tree_weights=[5, 0, 3], weight_scheme="boosted", dtype=np.float64
     )
     same = leaves[:, None] == leaves[None]
-    assert_allclose(prox.proximity().toarray(), same @ [5 / 8, 0, 3 / 8], atol=1e-12)
+    assert_allclose(prox.proximity().toarray(), same @ [5 / 8, 0, 3 / 8], rtol=0, atol=1e-12)
 
 
 def test_float_in_bag_weights(rng):

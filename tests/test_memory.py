@@ -1,11 +1,14 @@
 """Forecasts, and refusals before anything is allocated."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 from leafkernel import ForestProximity
-from leafkernel._memory import available_bytes, format_bytes, parse_bytes
+from leafkernel._memory import _cgroup_available, available_bytes, format_bytes, parse_bytes
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +28,7 @@ def test_forecast_is_exact_in_collisions_and_near_in_nonzeros(leaves):
     assert forecast.nonzeros_error < 0.05 * P.nnz
     size = P.data.nbytes + P.indices.nbytes + P.indptr.nbytes
     assert forecast.bytes == pytest.approx(size, rel=0.1)
+    assert forecast.bytes >= 8 * (forecast.nonzeros + forecast.nonzeros_error)
     assert forecast.fits
     assert "proximity() fits" in str(forecast)
 
@@ -91,16 +95,28 @@ def test_default_limit_is_what_is_free(iris):
         ("3t", 3 * 2**40),
         (12345, 12345),
         (1e9, 10**9),
+        (np.int64(77), 77),
+        (float("inf"), sys.maxsize),
     ],
 )
 def test_sizes_are_read(text, expected):
     assert parse_bytes(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "GB", "1.2.3MB", ".", "1 XB", "-1GB"])
+@pytest.mark.parametrize("text", ["", "GB", "1.2.3MB", ".", "1 XB", "-1GB", "0", "0GB"])
 def test_bad_sizes_are_refused(text):
     with pytest.raises(ValueError, match="max_memory must be"):
         parse_bytes(text)
+
+
+def test_the_limits_of_a_container_count(monkeypatch, tmp_path):
+    (tmp_path / "memory.max").write_text("1000\n")
+    (tmp_path / "memory.current").write_text("700\n")
+    (tmp_path / "memory.stat").write_text("anon 5\ninactive_file 150\nactive_file 40\n")
+    monkeypatch.setattr("leafkernel._memory.Path", lambda path: tmp_path / Path(path).name)
+    assert _cgroup_available() == 1000 - 700 + 150
+    (tmp_path / "memory.max").write_text("max\n")
+    assert _cgroup_available() == sys.maxsize
 
 
 def test_sizes_are_written():

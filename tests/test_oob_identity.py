@@ -63,12 +63,18 @@ def test_classification(unbalanced, name, kind, weighted, fitted_elsewhere):
     fitted = prox.forest_
     assert (fitted is forest) == fitted_elsewhere
     indicators = one_hot(y)
-    assert_allclose(prox.proximity() @ indicators, fitted.oob_decision_function_, atol=1e-10)
-    assert_allclose(prox.weighted_average(indicators), fitted.oob_decision_function_, atol=1e-10)
-    X_new = X + 0.05
-    assert_allclose(prox.proximity(X_new) @ indicators, fitted.predict_proba(X_new), atol=1e-10)
     assert_allclose(
-        prox.weighted_average(indicators, X_new), fitted.predict_proba(X_new), atol=1e-10
+        prox.proximity() @ indicators, fitted.oob_decision_function_, rtol=0, atol=1e-10
+    )
+    assert_allclose(
+        prox.weighted_average(indicators), fitted.oob_decision_function_, rtol=0, atol=1e-10
+    )
+    X_new = X + 0.05
+    assert_allclose(
+        prox.proximity(X_new) @ indicators, fitted.predict_proba(X_new), rtol=0, atol=1e-10
+    )
+    assert_allclose(
+        prox.weighted_average(indicators, X_new), fitted.predict_proba(X_new), rtol=0, atol=1e-10
     )
 
 
@@ -116,9 +122,9 @@ def test_many_class_outputs(iris, class_weight):
     P = prox.proximity()
     for output in range(2):
         expected = forest.oob_decision_function_[:, :, output]
-        assert_allclose(P @ one_hot(Y[:, output]), expected, atol=1e-10)
+        assert_allclose(P @ one_hot(Y[:, output]), expected, rtol=0, atol=1e-10)
         by_class = prox.weighted_average(one_hot(Y[:, output]), X)
-        assert_allclose(by_class, forest.predict_proba(X)[output], atol=1e-10)
+        assert_allclose(by_class, forest.predict_proba(X)[output], rtol=0, atol=1e-10)
 
 
 def test_string_labels_and_class_weight_by_name(iris):
@@ -131,7 +137,9 @@ def test_string_labels_and_class_weight_by_name(iris):
         class_weight={"setosa": 1, "versicolor": 2, "virginica": 3},
     )
     prox = ForestProximity(forest, dtype=np.float64).fit(X, y)
-    assert_allclose(prox.proximity() @ one_hot(y), prox.forest_.oob_decision_function_, atol=1e-10)
+    assert_allclose(
+        prox.proximity() @ one_hot(y), prox.forest_.oob_decision_function_, rtol=0, atol=1e-10
+    )
 
 
 def test_float32_reproduces_the_forest_to_float_precision(iris):
@@ -139,7 +147,7 @@ def test_float32_reproduces_the_forest_to_float_precision(iris):
     forest = RandomForestClassifier(N_TREES, oob_score=True, random_state=0).fit(X, y)
     prox = ForestProximity(forest).fit(X, y)
     assert prox.proximity().dtype == np.float32
-    assert_allclose(prox.proximity() @ one_hot(y), forest.oob_decision_function_, atol=1e-6)
+    assert_allclose(prox.proximity() @ one_hot(y), forest.oob_decision_function_, rtol=0, atol=1e-6)
 
 
 def test_warm_started_forest(iris):
@@ -148,4 +156,6 @@ def test_warm_started_forest(iris):
     forest.set_params(n_estimators=60).fit(X, y)
     prox = ForestProximity(forest, dtype=np.float64).fit(X, y)
     assert prox.n_trees_ == 60
-    assert_allclose(prox.proximity() @ one_hot(y), forest.oob_decision_function_, atol=1e-10)
+    assert_allclose(
+        prox.proximity() @ one_hot(y), forest.oob_decision_function_, rtol=0, atol=1e-10
+    )

@@ -18,7 +18,7 @@ from sklearn.ensemble import (
 )
 
 from leafkernel import ForestProximity, LeafkernelWarning, WeightScheme
-from leafkernel.schemes import Boosted, InstanceHardness, SeparableOutOfBag
+from leafkernel.schemes import Boosted, InstanceHardness, SeparableOutOfBag, Uniform
 
 TOLERANCE = {np.float32: 1e-6, np.float64: 1e-12}
 BAGGED_SCHEMES = ["uniform", "kerf", "gap", "oob", "oob_separable"]
@@ -49,21 +49,25 @@ def test_bagged_scheme_equals_the_formula(scheme, case, dtype):
         prox = fit_quietly(case.forest, scheme, case.X, case.y, dtype=dtype, engine=engine)
         P, P_new = prox.proximity(), prox.proximity(case.X_new)
         assert P.dtype == dtype
-        assert_allclose(P.toarray(), expected, atol=TOLERANCE[dtype])
-        assert_allclose(P_new.toarray(), expected_new, atol=TOLERANCE[dtype])
+        assert_allclose(P.toarray(), expected, rtol=0, atol=TOLERANCE[dtype])
+        assert_allclose(P_new.toarray(), expected_new, rtol=0, atol=TOLERANCE[dtype])
 
 
-@given(case=strategies.boosted(), dtype=st.sampled_from([np.float32, np.float64]))
-def test_boosted_equals_the_formula(case, dtype):
+@given(
+    case=strategies.boosted(),
+    dtype=st.sampled_from([np.float32, np.float64]),
+    engine=st.sampled_from(["native", "reference"]),
+)
+def test_boosted_equals_the_formula(case, dtype, engine):
     training = oracles.Side.unseen(np.asarray(case.forest.apply(case.X)))
     unseen = oracles.Side.unseen(np.asarray(case.forest.apply(case.X_new)))
     weights = oracles.variance_of_contribution(case.forest, case.X)
-    prox = fit_quietly(case.forest, "boosted", case.X, case.y, dtype=dtype)
+    prox = fit_quietly(case.forest, "boosted", case.X, case.y, dtype=dtype, engine=engine)
     for side, X in ((training, None), (unseen, case.X_new)):
         expected = oracles.proximity("boosted", side, training, training, weights)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LeafkernelWarning)
-            assert_allclose(prox.proximity(X).toarray(), expected, atol=TOLERANCE[dtype])
+            assert_allclose(prox.proximity(X).toarray(), expected, rtol=0, atol=TOLERANCE[dtype])
 
 
 @settings(max_examples=15)
@@ -78,16 +82,22 @@ def test_instance_hardness_equals_the_formula(case, k, scope):
     training = oracles.Side(leaf, np.zeros(leaf.shape), np.ones(leaf.shape, dtype=bool), 1 - kdn)
     unseen = oracles.Side.unseen(np.asarray(case.forest.apply(case.X_new)))
     scheme = InstanceHardness(k=k, neighbors=scope)
-    prox = fit_quietly(case.forest, scheme, case.X, case.y, dtype=np.float64)
-    for side, X in ((training, None), (unseen, case.X_new)):
-        expected = oracles.proximity("ih", side, training, training)
-        assert_allclose(prox.proximity(X).toarray(), expected, atol=1e-12)
+    for dtype, engine in (
+        (np.float64, "native"),
+        (np.float32, "native"),
+        (np.float64, "reference"),
+    ):
+        prox = fit_quietly(case.forest, scheme, case.X, case.y, dtype=dtype, engine=engine)
+        for side, X in ((training, None), (unseen, case.X_new)):
+            expected = oracles.proximity("ih", side, training, training)
+            found = prox.proximity(X).toarray()
+            assert_allclose(found, expected, rtol=0, atol=TOLERANCE[dtype])
 
     both = InstanceHardness(k=k, neighbors=scope, symmetric=True)
     P = fit_quietly(case.forest, both, case.X, case.y, dtype=np.float64).proximity().toarray()
     root = np.sqrt((1 - kdn) / leaf.shape[1])
     same = leaf[:, None, :] == leaf[None, :, :]
-    assert_allclose(P, (same * root[:, None] * root[None]).sum(axis=2), atol=1e-12)
+    assert_allclose(P, (same * root[:, None] * root[None]).sum(axis=2), rtol=0, atol=1e-12)
 
 
 def test_instance_hardness_does_not_depend_on_the_order_of_rows(iris, rng):
@@ -96,7 +106,7 @@ def test_instance_hardness_does_not_depend_on_the_order_of_rows(iris, rng):
     order = rng.permutation(len(y))
     P = ForestProximity(forest, "ih", dtype=np.float64).fit(X, y).proximity().toarray()
     shuffled = ForestProximity(forest, "ih", dtype=np.float64).fit(X[order], y[order])
-    assert_allclose(shuffled.proximity().toarray(), P[np.ix_(order, order)], atol=1e-12)
+    assert_allclose(shuffled.proximity().toarray(), P[np.ix_(order, order)], rtol=0, atol=1e-12)
 
 
 def test_instance_hardness_among_a_subsample(iris):
@@ -109,6 +119,8 @@ def test_instance_hardness_among_a_subsample(iris):
     again = ForestProximity(forest, InstanceHardness(max_reference=30)).fit(X, y).proximity()
     assert (sampled != again).nnz == 0
     assert (sampled != full).nnz > 0
+    # Rows are ordered by class: candidates from the first rows alone would make all others hard.
+    assert sampled[100:, 100:].sum() > 0.5 * full[100:, 100:].sum()
 
 
 def test_instance_hardness_works_through_blocks(iris, monkeypatch):
@@ -127,7 +139,9 @@ def test_multiclass_boosting_has_a_tree_for_each_class_and_round(iris):
     leaf = booster.apply(X).reshape(len(X), -1)
     weights = oracles.variance_of_contribution(booster, X)
     same = leaf[:, None, :] == leaf[None, :, :]
-    assert_allclose(prox.proximity().toarray(), same @ (weights / weights.sum()), atol=1e-12)
+    assert_allclose(
+        prox.proximity().toarray(), same @ (weights / weights.sum()), rtol=0, atol=1e-12
+    )
 
 
 def test_tree_weights_given_by_the_user(iris):
@@ -137,7 +151,7 @@ def test_tree_weights_given_by_the_user(iris):
     leaf = forest.apply(X)
     same = leaf[:, None, :] == leaf[None, :, :]
     prox = ForestProximity(forest, Boosted(weights), dtype=np.float64).fit(X, y)
-    assert_allclose(prox.proximity().toarray(), same @ (np.array(weights) / 8), atol=1e-12)
+    assert_allclose(prox.proximity().toarray(), same @ (np.array(weights) / 8), rtol=0, atol=1e-12)
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +168,7 @@ def test_symmetric_schemes_are_positive_semidefinite(diabetes, big_forest, schem
         forest = GradientBoostingRegressor(n_estimators=20, random_state=0).fit(X, y)
     chosen = InstanceHardness(symmetric=True, neighbors="leaf") if scheme == "ih" else scheme
     P = ForestProximity(forest, chosen, dtype=np.float64).fit(X, y).proximity().toarray()
-    assert_allclose(P, P.T, atol=1e-15)
+    assert_allclose(P, P.T, rtol=0, atol=1e-15)
     assert np.linalg.eigvalsh(P).min() > -1e-10
 
 
@@ -162,9 +176,9 @@ def test_rows_of_gap_and_kerf_sum_to_one(big_forest):
     forest, X, y = big_forest
     for scheme in ("gap", "kerf"):
         P = ForestProximity(forest, scheme, dtype=np.float64).fit(X, y).proximity()
-        assert_allclose(P.sum(axis=1), 1, atol=1e-12)
+        assert_allclose(P.sum(axis=1), 1, rtol=0, atol=1e-12)
     P_new = ForestProximity(forest, "gap", dtype=np.float64).fit(X, y).proximity(X + 0.1)
-    assert_allclose(P_new.sum(axis=1), 1, atol=1e-12)
+    assert_allclose(P_new.sum(axis=1), 1, rtol=0, atol=1e-12)
 
 
 def test_diagonals_that_the_formulas_give(big_forest):
@@ -174,8 +188,8 @@ def test_diagonals_that_the_formulas_give(big_forest):
         prox = ForestProximity(forest, scheme, dtype=np.float64).fit(X, y)
         return prox.proximity().diagonal()
 
-    assert_allclose(diagonal("uniform"), 1, atol=1e-12)
-    assert_allclose(diagonal("oob"), 1, atol=1e-12)
+    assert_allclose(diagonal("uniform"), 1, rtol=0, atol=1e-12)
+    assert_allclose(diagonal("oob"), 1, rtol=0, atol=1e-12)
     assert (diagonal("gap") == 0).all()
 
 
@@ -232,14 +246,40 @@ def test_a_scheme_with_a_reference_of_its_own_is_not_symmetric_unless_it_says_so
     class Inherited(Directed):
         name = "mine"
 
+    class Mixin:
+        def reference(self, samples, forest):
+            return np.zeros(samples.leaf.shape)
+
+    class Mixed(Mixin, Uniform):
+        pass
+
     prox = ForestProximity(forest, Directed(), dtype=np.float64).fit(X, y)
     leaf = forest.apply(X)
     same = (leaf[:, None] == leaf[None]).sum(axis=2)
-    assert_allclose(prox.proximity().toarray(), same * np.arange(150), atol=1e-12)
+    assert_allclose(prox.proximity().toarray(), same * np.arange(150), rtol=0, atol=1e-12)
     assert Directed.name == "Directed"
     assert not Directed().symmetric
     assert not Inherited().symmetric
     assert Inherited.name == "mine"
+    assert ForestProximity(forest, Mixed()).fit(X, y).proximity().nnz == 0
+
+
+def test_a_scheme_reads_features_out_of_sample_too(iris):
+    X, y = iris
+
+    class FirstFeature(WeightScheme):
+        needs = frozenset({"paths"})
+
+        def query(self, samples, forest):
+            return np.broadcast_to(samples.features[:, :1], samples.leaf.shape)
+
+    forest = RandomForestClassifier(5, random_state=0).fit(X, y)
+    prox = ForestProximity(forest, FirstFeature(), dtype=np.float64).fit(X, y)
+    leaf = forest.apply(X)
+    expected = (leaf[:, None] == leaf[None]).sum(axis=2) * np.outer(X[:, 0], X[:, 0])
+    assert_allclose(prox.proximity(X).toarray(), expected, rtol=1e-12)
+    blocks = [block.toarray() for _, block in prox.iter_proximity(X, block_size=40)]
+    assert_allclose(np.vstack(blocks), expected, rtol=1e-12)
 
 
 def test_a_scheme_cannot_change_what_it_reads(iris):

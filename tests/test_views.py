@@ -17,7 +17,21 @@ from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 from leafkernel import ForestProximity, LeafkernelWarning
 from leafkernel.schemes import InstanceHardness
 
-SCHEMES = ["uniform", "kerf", "gap", "oob", "oob_separable", InstanceHardness(neighbors="leaf")]
+
+def by_tree_number(samples, forest):
+    """A scheme of the user's own: later trees count more."""
+    return np.broadcast_to(np.arange(1.0, forest.n_trees + 1), samples.leaf.shape) / forest.n_trees
+
+
+SCHEMES = [
+    "uniform",
+    "kerf",
+    "gap",
+    "oob",
+    "oob_separable",
+    InstanceHardness(neighbors="leaf"),
+    by_tree_number,
+]
 POLICIES = ["scheme", "one", "zero"]
 
 
@@ -83,7 +97,7 @@ def check_views(prox, X, data):
     assert_array_equal(np.isnan(average), mass == 0)
     has_mass = mass > 0
     assert_allclose(
-        average[has_mass], (dense @ values)[has_mass] / mass[has_mass], atol=10 * tolerance
+        average[has_mass], (dense @ values)[has_mass] / mass[has_mass], rtol=0, atol=10 * tolerance
     )
     assert prox.forecast(X).nonzeros == P.nnz
 
@@ -93,16 +107,16 @@ def check_views(prox, X, data):
     assert isinstance(A, LinearOperator)
     V = np.linspace(-1, 1, 2 * n_samples).reshape(n_samples, 2)
     U = np.linspace(-1, 1, 2 * n_rows).reshape(n_rows, 2)
-    assert_allclose(A @ V, dense @ V, atol=tolerance)
-    assert_allclose(A @ V[:, 0], dense @ V[:, 0], atol=tolerance)
-    assert_allclose(A.T @ U, dense.T @ U, atol=tolerance)
-    assert_allclose(A.H @ U[:, 0], dense.T @ U[:, 0], atol=tolerance)
-    assert_allclose(A.rmatvec(U[:, 0]), dense.T @ U[:, 0], atol=tolerance)
+    assert_allclose(A @ V, dense @ V, rtol=0, atol=tolerance)
+    assert_allclose(A @ V[:, 0], dense @ V[:, 0], rtol=0, atol=tolerance)
+    assert_allclose(A.T @ U, dense.T @ U, rtol=0, atol=tolerance)
+    assert_allclose(A.H @ U[:, 0], dense.T @ U[:, 0], rtol=0, atol=tolerance)
+    assert_allclose(A.rmatvec(U[:, 0]), dense.T @ U[:, 0], rtol=0, atol=tolerance)
 
     product = (prox.query_map(X) @ prox.reference_map().T).toarray()
     if X is None and prox.diagonal != "scheme":
         np.fill_diagonal(product, dense.diagonal())
-    assert_allclose(product, dense, atol=tolerance)
+    assert_allclose(product, dense, rtol=0, atol=tolerance)
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +136,23 @@ def test_symmetrize_is_the_mean_of_p_and_its_transpose(forest, iris):
     X, y = iris
     P = ForestProximity(forest, "gap", dtype=np.float64).fit(X, y).proximity().toarray()
     half = ForestProximity(forest, "gap", symmetrize=True, dtype=np.float64).fit(X, y)
-    assert_allclose(half.proximity().toarray(), (P + P.T) / 2, atol=1e-14)
+    assert_allclose(half.proximity().toarray(), (P + P.T) / 2, rtol=0, atol=1e-14)
+
+
+def test_symmetrize_out_of_sample_adds_what_the_new_sample_lends(forest, iris):
+    """½(P(x, x') + P(x', x)): the unseen x as query in one half, as reference in the other."""
+    X, y = iris
+    X_new = X[::9] + 0.05
+    plain = ForestProximity(forest, "gap", dtype=np.float64).fit(X, y).proximity(X_new)
+    half = ForestProximity(forest, "gap", symmetrize=True, dtype=np.float64).fit(X, y)
+    assert_allclose(half.proximity(X_new).toarray(), plain.toarray() / 2, rtol=0, atol=1e-14)
+
+    scheme = InstanceHardness(neighbors="leaf")  # an unseen sample lends 1/T in each shared leaf
+    directed = ForestProximity(forest, scheme, dtype=np.float64).fit(X, y).proximity(X_new)
+    shared = ForestProximity(forest, "uniform", dtype=np.float64).fit(X, y).proximity(X_new)
+    both = ForestProximity(forest, scheme, symmetrize=True, dtype=np.float64).fit(X, y)
+    expected = (directed.toarray() + shared.toarray()) / 2
+    assert_allclose(both.proximity(X_new).toarray(), expected, rtol=0, atol=1e-14)
 
 
 @pytest.mark.parametrize("scheme", ["uniform", "oob"])
@@ -155,7 +185,7 @@ def test_diagonal_policies_change_the_diagonal_alone(forest, iris, symmetrize):
         )
     for policy, expected in (("one", 1), ("zero", 0), ("adjusted", adjusted)):
         P = matrix(policy)
-        assert_allclose(P.diagonal(), expected, atol=1e-14)
+        assert_allclose(P.diagonal(), expected, rtol=0, atol=1e-14)
         np.fill_diagonal(P, plain.diagonal())
         assert_array_equal(P, plain)
 
@@ -181,10 +211,10 @@ def test_distance_graphs_drop_into_scikit_learn(forest, iris):
     graph = prox.kneighbors_graph(n_neighbors=40, mode="distance")
     searched = NearestNeighbors(n_neighbors=5, metric="precomputed").fit(graph)
     distances, _ = searched.kneighbors()
-    assert_allclose(distances, 1 - prox.kneighbors(n_neighbors=5)[0], atol=1e-7)
+    assert_allclose(distances, 1 - prox.kneighbors(n_neighbors=5)[0], rtol=0, atol=1e-7)
     new = prox.kneighbors_graph(X[::9] + 0.01, n_neighbors=40, mode="distance")
     assert_allclose(
-        searched.kneighbors(new)[0], 1 - prox.kneighbors(X[::9] + 0.01, 5)[0], atol=1e-7
+        searched.kneighbors(new)[0], 1 - prox.kneighbors(X[::9] + 0.01, 5)[0], rtol=0, atol=1e-7
     )
 
     dense = np.maximum(1 - prox.proximity().toarray(), 0)

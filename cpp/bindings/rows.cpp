@@ -15,7 +15,8 @@ Product<Value, LeafId> read_product(const nb::object& source) {
                      view<Value>(source, "query_weights")};
     const nb::object index = source.attr("reference");
     product.reference = {view<Offset>(index, "offsets"), view<SampleId>(index, "members"),
-                         view<Value>(index, "weights"), nb::cast<SampleId>(index.attr("n_samples"))};
+                         view<Value>(index, "weights"), view<SampleId>(index, "sample_at")};
+    product.row_order = view<Offset>(source, "row_order");
     product.own = view<SampleId>(source, "own");
     product.diagonal = view<double>(source, "diagonal");
     const auto n_words = nb::cast<Offset>(source.attr("n_oob_words"));
@@ -24,11 +25,12 @@ Product<Value, LeafId> read_product(const nb::object& source) {
 
     // Sizes are cheap to check, and a wrong one would read past an array.
     const auto n_rows = static_cast<std::size_t>(product.query.n_rows());
-    const auto n_samples = static_cast<std::size_t>(product.reference.n_samples);
+    const auto n_samples = static_cast<std::size_t>(product.reference.n_samples());
     require_offsets(product.query.offsets, product.query.leaves, "query offsets");
     require_size(product.query.weights, product.query.leaves.size(), "query weights");
     require_offsets(product.reference.offsets, product.reference.members, "reference offsets");
     require_size(product.reference.weights, product.reference.members.size(), "reference weights");
+    require_size(product.row_order, n_rows, "row_order");
     if (!product.own.empty()) require_size(product.own, n_rows, "own");
     if (!product.diagonal.empty()) {
         require_size(product.diagonal, n_rows, "diagonal");
@@ -55,13 +57,15 @@ auto with_product(const nb::object& source, Visit&& visit) {
 
 template <class Index, class Value>
 nb::tuple join(CsrBuilder<Value>& builder, std::span<const Offset> row_offsets, int n_threads) {
+    // Progress counts rows, and all are done: only signals are looked at here.
+    const Monitor monitor = make_monitor(nb::none());
     Owned<Index> offsets(static_cast<Offset>(row_offsets.size()));
     Owned<Index> columns(row_offsets.back());
     Owned<Value> values(row_offsets.back());
     {
         const nb::gil_scoped_release no_gil;
         std::copy(row_offsets.begin(), row_offsets.end(), offsets.data.get());
-        builder.join(row_offsets, columns.data.get(), values.data.get(), n_threads);
+        builder.join(row_offsets, columns.data.get(), values.data.get(), n_threads, monitor);
     }
     return nb::make_tuple(values.to_numpy(), columns.to_numpy(), offsets.to_numpy());
 }
@@ -88,7 +92,7 @@ nb::tuple csr_rows(const nb::object& source, int n_threads, bool wide_indices,
 nb::tuple nearest(const nb::object& source, Offset k, int n_threads, const nb::object& on_progress) {
     return with_product(source, [&](const auto& product) {
         using Value = typename std::decay_t<decltype(product)>::Value;
-        const Offset available = product.reference.n_samples - (product.own.empty() ? 0 : 1);
+        const Offset available = product.reference.n_samples() - (product.own.empty() ? 0 : 1);
         if (k < 0 || k > available) throw std::invalid_argument("k is larger than what exists");
         const Monitor monitor = make_monitor(on_progress);
         const Offset n_rows = product.query.n_rows();
@@ -109,7 +113,7 @@ nb::object sums(const nb::object& source, const Array<double>& values, int n_thr
                 const nb::object& on_progress) {
     return with_product(source, [&](const auto& product) {
         if (values.ndim() != 2 ||
-            values.shape(0) != static_cast<std::size_t>(product.reference.n_samples)) {
+            values.shape(0) != static_cast<std::size_t>(product.reference.n_samples())) {
             throw std::invalid_argument("values must have one row for each reference sample");
         }
         const Monitor monitor = make_monitor(on_progress);

@@ -1,6 +1,7 @@
 // The least that a test needs: a check that says where and what failed, and random products.
 #pragma once
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <random>
@@ -27,7 +28,8 @@ struct RandomProduct {
     std::vector<Offset> leaf_offsets{0};
     std::vector<SampleId> members;
     std::vector<Value> member_weights;
-    std::vector<SampleId> own;
+    std::vector<SampleId> sample_at, own;
+    std::vector<Offset> row_order;
     std::vector<double> diagonal;
     std::vector<std::uint64_t> query_oob, reference_oob;
     Offset n_rows, n_leaves, n_words;
@@ -58,6 +60,11 @@ struct RandomProduct {
             }
             leaf_offsets.push_back(static_cast<Offset>(members.size()));
         }
+        // Any order of the samples and of the rows gives the same results.
+        for (SampleId sample = 0; sample < n_samples; ++sample) sample_at.push_back(sample);
+        for (Offset row = 0; row < n_rows; ++row) row_order.push_back(row);
+        std::shuffle(sample_at.begin(), sample_at.end(), random);
+        std::shuffle(row_order.begin(), row_order.end(), random);
         if (with_oob) {
             for (Offset i = 0; i < n_rows * n_words; ++i) query_oob.push_back(random());
             for (Offset i = 0; i < n_samples * n_words; ++i)
@@ -68,7 +75,8 @@ struct RandomProduct {
     Product<Value, LeafId> view() const {
         Product<Value, LeafId> product;
         product.query = {query_offsets, query_leaves, query_weights};
-        product.reference = {leaf_offsets, members, member_weights, n_samples};
+        product.reference = {leaf_offsets, members, member_weights, sample_at};
+        product.row_order = row_order;
         product.own = own;
         product.diagonal = diagonal;
         product.query_oob = {query_oob, n_words};
@@ -84,7 +92,8 @@ struct RandomProduct {
             for (Offset e = query_offsets[row]; e < query_offsets[row + 1]; ++e) {
                 const auto leaf = query_leaves[e];
                 for (Offset m = leaf_offsets[leaf]; m < leaf_offsets[leaf + 1]; ++m) {
-                    sums[members[m]] += static_cast<double>(query_weights[e]) * member_weights[m];
+                    sums[sample_at[members[m]]] +=
+                        static_cast<double>(query_weights[e]) * member_weights[m];
                 }
             }
             for (SampleId sample = 0; sample < n_samples; ++sample) {

@@ -19,7 +19,7 @@ void check_rows(const RandomProduct<Value, LeafId>& random, const std::vector<Va
     const auto offsets = builder->row_offsets();
     std::vector<Index> columns(static_cast<std::size_t>(offsets.back()));
     std::vector<Value> values(columns.size());
-    builder->join(std::span<const Offset>(offsets), columns.data(), values.data(), n_threads);
+    builder->join(std::span<const Offset>(offsets), columns.data(), values.data(), n_threads, {});
     Offset e = 0;
     for (Offset row = 0; row < random.n_rows; ++row) {
         CHECK(offsets[row] == e);
@@ -104,12 +104,13 @@ void check_all() {
     }
 }
 
-// Rows that overflow one slab: the builder must start another and join them in order.
+// Rows from many threads that overflow their slabs: others must follow, and all be joined in order.
 void check_many_slabs() {
-    const Offset n_rows = 5000;
-    CsrBuilder<float> builder(n_rows, 10, 10);  // slabs of ten entries
+    const Offset n_rows = 60000;
+    CsrBuilder<float> builder(n_rows);
     for_each_block(n_rows, 7, 3, {}, [&] {
-        return [writer = CsrBuilder<float>::Writer(builder)](Offset begin, Offset end) mutable {
+        return [writer = CsrBuilder<float>::Writer(builder, 11)](Offset begin, Offset end,
+                                                                 const auto&) mutable {
             for (Offset row = begin; row < end; ++row) {
                 writer(row, [&](auto&& visit) {
                     for (Offset i = 0; i < row % 11; ++i) {
@@ -122,7 +123,7 @@ void check_many_slabs() {
     const auto offsets = builder.row_offsets();
     std::vector<std::int32_t> columns(static_cast<std::size_t>(offsets.back()));
     std::vector<float> values(columns.size());
-    builder.join(std::span<const Offset>(offsets), columns.data(), values.data(), 3);
+    builder.join(std::span<const Offset>(offsets), columns.data(), values.data(), 3, {});
     for (Offset row = 0; row < n_rows; ++row) {
         CHECK(offsets[row + 1] - offsets[row] == row % 11);
         for (Offset i = 0; i < row % 11; ++i) {
@@ -137,6 +138,8 @@ void check_many_blocks() {
     const RandomProduct<float, std::int32_t> random(99, 1500, 2000, 20, 0.5, true, true);
     const auto dense = random.dense();
     check_rows<std::int32_t>(random, dense, 4);
+    check_top_k(random, dense, 9, 4);
+    check_sums(random, dense, 4);
 }
 
 }  // namespace

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
@@ -20,7 +22,7 @@ def format_bytes(n_bytes: float) -> str:
     return f"{n_bytes:.0f} bytes"
 
 
-def parse_bytes(limit: float | str) -> int:
+def parse_bytes(limit: Any) -> int:
     """Read a memory limit: a number of bytes, or text such as ``"500MB"`` or ``"2.5 GB"``."""
     if isinstance(limit, str):
         match = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?)i?B?\s*", limit, re.IGNORECASE)
@@ -28,12 +30,12 @@ def parse_bytes(limit: float | str) -> int:
             raise ValueError(
                 f"max_memory must be a number of bytes or text like '2GB'; got {limit!r}."
             )
-        return int(float(match[1]) * _UNITS[match[2].upper()])
-    if isinstance(limit, bool) or not isinstance(limit, (int, float)):
+        return parse_bytes(float(match[1]) * _UNITS[match[2].upper()])
+    if isinstance(limit, bool) or not isinstance(limit, (int, float, np.integer, np.floating)):
         raise TypeError(f"max_memory must be a number of bytes or text like '2GB'; got {limit!r}.")
-    if not limit > 0:
+    if not limit >= 1:
         raise ValueError(f"max_memory must be positive; got {limit!r}.")
-    return int(limit)
+    return int(limit) if limit < sys.maxsize else sys.maxsize
 
 
 def available_bytes() -> int:
@@ -66,8 +68,17 @@ def _cgroup_available() -> int:
         limit = _read_count(limit_file)
         usage = _read_count(usage_file)
         if limit is not None and usage is not None:
-            return max(limit - usage, 0)
+            # Files that were read count as used, but give way to whoever needs the memory.
+            return max(limit - usage + _reclaimable(Path(usage_file).with_name("memory.stat")), 0)
     return sys.maxsize
+
+
+def _reclaimable(statistics: Path) -> int:
+    try:
+        lines = statistics.read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("inactive_file ")), 0)
 
 
 def _read_count(path: str) -> int | None:

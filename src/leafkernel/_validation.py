@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import sys
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,6 +20,16 @@ except ImportError:  # scikit-learn < 1.6
 
 class LeafkernelWarning(UserWarning):
     """Something about the data deserves a look; the result is still as documented."""
+
+
+def warn(message: str) -> None:
+    """Warn at the line outside of leafkernel that led here."""
+    frame, stacklevel = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
+        ("leafkernel.", "sklearn.")
+    ):
+        frame, stacklevel = frame.f_back, stacklevel + 1
+    warnings.warn(message, LeafkernelWarning, stacklevel=stacklevel)
 
 
 def suggest(value: object, options: Iterable[str]) -> str:
@@ -55,10 +67,10 @@ def check_dtype(dtype: Any) -> np.dtype[Any]:
     """Return float32 or float64 as a NumPy dtype; anything else is refused."""
     message = f"dtype must be numpy.float32 or numpy.float64; got {dtype!r}."
     try:
-        found: np.dtype[Any] = np.dtype(dtype if dtype is not None else "None is not a type")
+        found: np.dtype[Any] = np.dtype(dtype)
     except TypeError as error:
         raise ValueError(message) from error
-    if found not in (np.float32, np.float64):
+    if dtype is None or found not in (np.float32, np.float64):  # None would mean float64
         raise ValueError(message)
     return found
 
@@ -93,6 +105,10 @@ def check_tree_weights(tree_weights: npt.NDArray[Any], n_trees: int) -> None:
         )
     if not (np.isfinite(tree_weights).all() and (tree_weights >= 0).all()):
         raise ValueError("tree_weights must be finite and nonnegative.")
+    if not tree_weights.any():
+        raise ValueError(
+            "tree_weights are all zero, so every proximity would be; give some weight."
+        )
 
 
 def check_columns(estimator: Any, X: Any, *, reset: bool) -> None:

@@ -32,6 +32,8 @@ class Product:
         The query map in CSR form, offsets as int64.
     reference : LeafIndex
         The reference map by leaf.
+    row_order : ndarray of int64 of shape (m,)
+        The order to compute the rows in.
     own : ndarray of int32 of shape (m,), optional
         The reference id of each query row, where the queries are the training samples.
     diagonal : ndarray of float64 of shape (m,), optional
@@ -44,6 +46,7 @@ class Product:
     query_leaves: Array
     query_weights: Array
     reference: LeafIndex
+    row_order: npt.NDArray[np.int64]
     own: npt.NDArray[np.int32] | None = None
     diagonal: npt.NDArray[np.float64] | None = None
     query_oob: npt.NDArray[np.uint64] | None = None
@@ -73,6 +76,7 @@ class Product:
             query_leaves=query.indices,
             query_weights=query.data,
             reference=self.reference,
+            row_order=np.arange(len(rows)),
             own=None if self.own is None else self.own[rows],
             diagonal=None if self.diagonal is None else self.diagonal[rows],
             query_oob=None if self.query_oob is None else self.query_oob[rows],
@@ -131,7 +135,7 @@ class LeafKernel:
             scheme=scheme,
             forest=forest,
             query=query,
-            index=index_by_leaf(reference),
+            index=index_by_leaf(reference, _locality_order(samples)),
             symmetrize=symmetrize,
             own_diagonal=_diagonal(diagonal, scheme, samples, forest),
             packed_oob=None if scheme.separable else samples.packed_oob(),
@@ -168,22 +172,32 @@ class LeafKernel:
         query = self.query if len(own) == self.n_samples else self.query[rows]
         diagonal = None if self.own_diagonal is None else self.own_diagonal[rows]
         oob = None if self.packed_oob is None else np.ascontiguousarray(self.packed_oob[rows])
-        return self._product(query, own=own, diagonal=diagonal, query_oob=oob)
+        row_order = self.index.sample_at.astype(np.int64)
+        if len(own) < self.n_samples:
+            row_order = np.arange(len(own))
+        return self._product(query, row_order, own=own, diagonal=diagonal, query_oob=oob)
 
     def product(self, samples: Samples) -> Product:
         """Return the product for unseen samples."""
         oob = None if self.packed_oob is None else samples.packed_oob()
-        return self._product(self.query_of(samples), query_oob=oob)
+        return self._product(self.query_of(samples), _locality_order(samples), query_oob=oob)
 
-    def _product(self, query: csr_array, **known: Any) -> Product:
+    def _product(self, query: csr_array, row_order: Array, **known: Any) -> Product:
         return Product(
             query_offsets=query.indptr.astype(np.int64, copy=False),
             query_leaves=query.indices,
             query_weights=query.data,
             reference=self.index,
+            row_order=row_order,
             reference_oob=self.packed_oob,
             **known,
         )
+
+
+def _locality_order(samples: Samples) -> npt.NDArray[np.int64]:
+    """Order samples by their leaf in the first tree: those in one leaf share many others too."""
+    order: npt.NDArray[np.int64] = np.argsort(samples.leaf[:, 0], kind="stable")
+    return order
 
 
 def _diagonal(

@@ -7,8 +7,8 @@ bag* (oob) in a tree whose training never drew it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -59,8 +59,7 @@ class Samples:
 
     def __post_init__(self) -> None:
         # A scheme reads these and must not change them under the index: they are locked.
-        for name in ("leaf", "in_bag_weights", "oob_flags", "features", "labels"):
-            array = getattr(self, name)
+        for name, array in self._arrays():
             if array is not None:
                 locked = array.view()
                 locked.flags.writeable = False
@@ -76,6 +75,16 @@ class Samples:
             oob_flags=np.broadcast_to(np.True_, leaf.shape),
             features=features,
         )
+
+    def rows(self, rows: slice) -> Samples:
+        """Return some of the samples."""
+        taken: dict[str, Any] = {
+            name: None if array is None else array[rows] for name, array in self._arrays()
+        }
+        return replace(self, **taken)
+
+    def _arrays(self) -> list[tuple[str, Array | None]]:
+        return [(field.name, getattr(self, field.name)) for field in fields(self)]
 
     @property
     def n_samples(self) -> int:
@@ -186,31 +195,35 @@ class ForestStats:
         offsets, features = self.features_on_paths
         return features[offsets[leaf] : offsets[leaf + 1]]
 
-    def leaves_of(self, tree: int) -> Iterable[int]:
-        """Leaf ids of a tree."""
-        return range(int(self.leaf_offsets[tree]), int(self.leaf_offsets[tree + 1]))
-
 
 @dataclass(frozen=True)
 class LeafIndex:
     """The reference samples of every leaf with their weights: the reference map W, by leaf.
 
+    Samples are listed by their place in an order that puts those which share leaves side by side:
+    rows of P computed in that order find their leaves, and their sums, in cache.
+
     Parameters
     ----------
     offsets : ndarray of int64 of shape (L + 1,)
-        The samples of leaf ℓ are ``members[offsets[ℓ]:offsets[ℓ + 1]]``.
+        The samples of leaf ℓ are at the places ``members[offsets[ℓ]:offsets[ℓ + 1]]``.
     members : ndarray of int32
-        Reference samples, ascending within a leaf.
+        Places, ascending within a leaf.
     weights : ndarray of float32 or float64
         Reference weight of each member.
-    n_samples : int
-        Number of reference samples.
+    sample_at : ndarray of int32 of shape (n,)
+        The reference sample at each place.
     """
 
     offsets: npt.NDArray[np.int64]
     members: npt.NDArray[np.int32]
     weights: Array
-    n_samples: int
+    sample_at: npt.NDArray[np.int32]
+
+    @property
+    def n_samples(self) -> int:
+        """Number of reference samples, n."""
+        return len(self.sample_at)
 
     @property
     def leaf_sizes(self) -> npt.NDArray[np.int64]:

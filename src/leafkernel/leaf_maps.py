@@ -40,21 +40,21 @@ def symmetrized(first: csr_array, second: csr_array) -> csr_array:
     return stacked
 
 
-def index_by_leaf(reference: csr_array) -> LeafIndex:
-    """Return the reference map W listed by leaf instead of by sample."""
-    by_leaf = reference.tocsc()
+def index_by_leaf(reference: csr_array, order: Array) -> LeafIndex:
+    """Return the reference map W listed by leaf, samples at their places in the order."""
+    by_leaf = reference[order].tocsc()
     return LeafIndex(
         offsets=by_leaf.indptr.astype(np.int64, copy=False),
         members=by_leaf.indices.astype(np.int32, copy=False),
         weights=by_leaf.data,
-        n_samples=reference.shape[0],
+        sample_at=np.ascontiguousarray(order, dtype=np.int32),
     )
 
 
 def transposed_map(index: LeafIndex) -> csr_array:
-    """Return Wᵀ, shape (L, n), over the memory of the index where SciPy allows it."""
+    """Return Wᵀ, shape (L, n)."""
     shape = (len(index.offsets) - 1, index.n_samples)
-    return csr_array((index.weights, index.members, index.offsets), shape=shape)
+    return csr_array((index.weights, index.sample_at[index.members], index.offsets), shape=shape)
 
 
 def check_weights(weights: Any, samples: Samples, scheme: WeightScheme, side: str) -> Array:

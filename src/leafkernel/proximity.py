@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -19,7 +18,6 @@ from leafkernel._memory import available_bytes, format_bytes, parse_bytes
 from leafkernel._progress import progress_bar
 from leafkernel._tags import InheritedTags
 from leafkernel._validation import (
-    LeafkernelWarning,
     check_choice,
     check_columns,
     check_count,
@@ -28,6 +26,7 @@ from leafkernel._validation import (
     check_names_out,
     check_values,
     count_threads,
+    warn,
 )
 from leafkernel.engines import ENGINES, Engine, find_engine
 from leafkernel.forecast import Forecast, csr_bytes, forecast
@@ -36,7 +35,7 @@ from leafkernel.leaf_index import Samples
 from leafkernel.leaf_maps import transposed_map
 from leafkernel.operator import ProximityOperator, diagonal_of
 from leafkernel.schemes import WeightScheme, find_scheme
-from leafkernel.training import read_samples, read_stats
+from leafkernel.training import read_features, read_samples, read_stats
 
 Array = npt.NDArray[Any]
 
@@ -69,7 +68,7 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
     engine : {"auto", "native", "reference"}, default="auto"
         How to compute: compiled and parallel ("auto" picks it), or slow and obvious.
     dtype : {numpy.float32, numpy.float64}, default=numpy.float32
-        Type of weights and proximities. Sums are kept in float64 either way.
+        Type of weights and proximities. Rows of P are summed in float64 either way.
     n_jobs : int, default=None
         Threads, as in scikit-learn: None is 1 unless in a joblib context, -1 is all. The numbers
         do not depend on it.
@@ -154,7 +153,8 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
         """Build a fitted object from leaf ids alone, whatever grew the trees.
 
         Its methods then take leaf ids of shape (m, T) as X. An id that no training sample has in a
-        tree is a leaf of its own, which collides with no training sample.
+        tree goes to a leaf of that tree which is kept empty for it (``n_leaves_`` counts it), and
+        collides with no training sample.
 
         Parameters
         ----------
@@ -209,16 +209,13 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
         """
         scheme = find_scheme(self.weight_scheme)
         dtype = self._check_params()
-        raw = isinstance(self.forest, forests.RawLeaves)
-        check_columns(self, forests.check_leaves(X) if raw else X, reset=True)
-        if y is not None:
-            check_consistent_length(X, y)
+        n_threads = count_threads(self.n_jobs)
+        check_consistent_length(X, y, None if np.isscalar(sample_weight) else sample_weight)
         estimator = forests.fit_if_needed(self.forest, X, y, sample_weight)
         forest = forests.adapt(estimator)
-        n_threads = count_threads(self.n_jobs)
         samples = read_samples(forest, scheme, X, y, sample_weight, n_threads=n_threads)
         stats = read_stats(forest, scheme, samples, progress=self.progress)
-        self.kernel_ = LeafKernel.fit(
+        kernel = LeafKernel.fit(
             scheme,
             samples,
             stats,
@@ -226,6 +223,9 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
             symmetrize=self.symmetrize,
             dtype=dtype,
         )
+        # Only now does anything change here: a fit that fails leaves an earlier one as it was.
+        check_columns(self, X, reset=True)
+        self.kernel_ = kernel
         self.forest_ = estimator
         self.scheme_ = scheme
         self.n_trees_ = stats.n_trees
@@ -322,7 +322,9 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
         n_neighbors: int = 10,
         mode: Literal["proximity", "distance"] = "proximity",
     ) -> csr_array:
-        """Return the graph of nearest neighbours, ``n_neighbors`` stored entries a row.
+        """Return the graph of nearest neighbours.
+
+        Each row has ``n_neighbors`` stored entries, columns ascending.
 
         With ``mode="distance"`` it is what scikit-learn takes for ``metric="precomputed"``: entries
         by growing distance, and for training samples one entry more, the sample itself at distance
@@ -383,7 +385,7 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
         csr_array of shape (n, L)
             W, such that P = Q Wᵀ off the diagonal; (n, 2L) where the kernel is symmetrised.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "kernel_")
         self._require_separable("reference map")
         return self.kernel_.reference().copy()
 
@@ -439,11 +441,9 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
         mass = sums[:, -1:]
         n_empty = int((mass == 0).sum())
         if n_empty:
-            warnings.warn(
+            warn(
                 f"{n_empty} of {len(mass)} rows have no proximity to any training sample; their "
-                "average is NaN.",
-                LeafkernelWarning,
-                stacklevel=2,
+                "average is NaN."
             )
         average = np.divide(
             sums[:, :-1], mass, out=np.full_like(sums[:, :-1], np.nan), where=mass != 0
@@ -488,8 +488,12 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X, y, sample_weight
-            As in :meth:`fit`.
+        X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
+            Training samples.
+        y : array-like of shape (n,) or (n, n_outputs), default=None
+            Targets.
+        sample_weight : array-like of shape (n,), default=None
+            Sample weights.
 
         Returns
         -------
@@ -512,7 +516,7 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
             Names; (2L,) with the prefixes ``query_`` and ``reference_`` where the kernel is
             symmetrised.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "kernel_")
         check_names_out(self, input_features)
         sizes = np.diff(self.kernel_.forest.leaf_offsets)
         names = [f"tree{t}_leaf{leaf}" for t, size in enumerate(sizes) for leaf in range(size)]
@@ -538,12 +542,13 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
 
     def _unseen(self, X: Any) -> Samples | None:
         """Route new samples to their leaves; None stands for the training samples."""
-        check_is_fitted(self)
+        check_is_fitted(self, "kernel_")
         if X is None:
             return None
         raw = isinstance(self.forest_, forests.RawLeaves)
         check_columns(self, forests.check_leaves(X) if raw else X, reset=False)
-        return Samples.unseen(self._router.leaves(X, n_threads=count_threads(self.n_jobs)))
+        leaf = self._router.leaves(X, n_threads=count_threads(self.n_jobs))
+        return Samples.unseen(leaf, features=read_features(self.scheme_, X))
 
     def _product(self, X: Any) -> Product:
         samples = self._unseen(X)
@@ -559,7 +564,7 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
                 if samples is None:
                     product = self.kernel_.training_product(rows)
                 else:
-                    product = self.kernel_.product(Samples.unseen(samples.leaf[rows]))
+                    product = self.kernel_.product(samples.rows(rows))
                 yield rows, engine.rows(product)
                 if on_progress is not None:
                     on_progress(rows.stop)
@@ -607,7 +612,10 @@ def _not_separable(scheme: WeightScheme, what: str) -> str:
 
 
 def _transforms(self: ForestProximity) -> bool:
-    scheme = find_scheme(self.weight_scheme)
+    try:
+        scheme = find_scheme(self.weight_scheme)
+    except (TypeError, ValueError):
+        return True  # fit says what is wrong
     if not scheme.separable:
         raise AttributeError(_not_separable(scheme, "leaf coordinates to transform to"))
     return True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -15,7 +14,7 @@ from sklearn.base import is_regressor
 from sklearn.utils.multiclass import type_of_target
 
 from leafkernel._progress import track
-from leafkernel._validation import LeafkernelWarning
+from leafkernel._validation import warn
 from leafkernel.forests import FittedForest, Unavailable
 from leafkernel.leaf_index import ForestStats, Samples
 from leafkernel.schemes import WeightScheme
@@ -39,13 +38,17 @@ def read_samples(
         known = {"in_bag_weights": in_bag.weights, "oob_flags": in_bag.is_oob}
     if "labels" in scheme.needs:
         known["labels"] = _class_codes(y, scheme, forest)
-    if "paths" in scheme.needs:
-        dense = X.toarray() if issparse(X) else X
-        known["features"] = np.asarray(dense, dtype=np.float64)
-    samples = Samples(leaf, **known)
+    samples = Samples(leaf, features=read_features(scheme, X), **known)
     if "in_bag" in scheme.needs:
         _warn_of_never_oob(samples, scheme)
     return samples
+
+
+def read_features(scheme: WeightScheme, X: Any) -> npt.NDArray[np.float64] | None:
+    """Return the samples themselves, dense, for schemes that look at them."""
+    if "paths" not in scheme.needs:
+        return None
+    return np.asarray(X.toarray() if issparse(X) else X, dtype=np.float64)
 
 
 def read_stats(
@@ -56,6 +59,11 @@ def read_stats(
     if "tree_weights" in scheme.needs:
         with _needed_by(scheme, "tree weights"):
             known["weights_of_trees"] = forest.tree_weights(samples.leaf)
+        if not known["weights_of_trees"].any():
+            warn(
+                "every tree weight is zero, so every proximity is zero: the trees add nothing to "
+                "the model (is y constant?)."
+            )
     if "paths" in scheme.needs:
         with _needed_by(scheme, "tree paths"):
             known["features_on_paths"] = forest.path_features()
@@ -74,11 +82,9 @@ def _needed_by(scheme: WeightScheme, what: str) -> Iterator[None]:
 def _warn_of_never_oob(samples: Samples, scheme: WeightScheme) -> None:
     n_never = int((samples.n_oob_trees == 0).sum())
     if n_never:
-        warnings.warn(
-            f"{n_never} of {samples.n_samples} training samples are in bag in every tree; their "
-            f"rows of {scheme.name!r} proximities are zero. More trees make this rare.",
-            LeafkernelWarning,
-            stacklevel=4,  # the caller of ForestProximity.fit
+        warn(
+            f"{n_never} of {samples.n_samples} training samples are in bag in every tree, so as "
+            f"queries {scheme.name!r} gives them no proximity at all; more trees make this rare."
         )
 
 

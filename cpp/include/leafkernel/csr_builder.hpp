@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "leafkernel/parallel.hpp"
+#include "leafkernel/row_accumulator.hpp"
 #include "leafkernel/views.hpp"
 
 namespace leafkernel {
@@ -37,23 +38,25 @@ class CsrBuilder {
     };
 
 public:
-    // `max_nonzeros` bounds the whole matrix, `max_row_nonzeros` any one row.
-    CsrBuilder(Offset n_rows, Offset max_nonzeros, Offset max_row_nonzeros)
-        : row_sizes_(static_cast<std::size_t>(n_rows)),
-          slab_capacity_(std::max(std::min(max_nonzeros, slab_entries), max_row_nonzeros)),
-          max_row_nonzeros_(max_row_nonzeros) {}
+    explicit CsrBuilder(Offset n_rows) : row_sizes_(static_cast<std::size_t>(n_rows)) {}
 
-    // A reducer for for_each_row; one for each thread.
+    // A reducer for for_each_row; one for each thread. Rows come in any order of their entries and
+    // are written in ascending order of the column.
     class Writer {
     public:
-        explicit Writer(CsrBuilder& builder) : builder_(&builder) {}
+        Writer(CsrBuilder& builder, SampleId n_columns) : builder_(&builder), sorted_(n_columns) {}
 
         template <class Drain>
         void operator()(Offset row, Drain&& drain) {
-            Slab& slab = slab_for(row);
+            Offset size = 0;
+            drain([&](SampleId sample, Value value) {
+                sorted_.add(sample, value);
+                ++size;
+            });
+            Slab& slab = slab_for(row, size);
             const Offset begin = slab.used;
             Offset end = begin;
-            drain([&](SampleId sample, Value value) {
+            sorted_.drain([&](SampleId sample, Value value) {
                 slab.columns[static_cast<std::size_t>(end)] = sample;
                 slab.values[static_cast<std::size_t>(end)] = value;
                 ++end;
@@ -63,9 +66,11 @@ public:
         }
 
     private:
-        Slab& slab_for(Offset row) {
-            if (slab_ == nullptr || slab_->capacity - slab_->used < builder_->max_row_nonzeros_) {
-                slab_ = builder_->add_slab();
+        Slab& slab_for(Offset row, Offset size) {
+            if (slab_ == nullptr || slab_->capacity - slab_->used < size) {
+                // Small work takes little memory, and large work few slabs.
+                const Offset twice = slab_ == nullptr ? first_entries : 2 * slab_->capacity;
+                slab_ = builder_->add_slab(std::max(std::min(twice, most_entries), size));
             }
             auto& runs = slab_->runs;
             if (runs.empty() || runs.back().first_row + runs.back().n_rows != row) {
@@ -76,6 +81,7 @@ public:
         }
 
         CsrBuilder* builder_;
+        RowAccumulator<Value> sorted_;
         Slab* slab_ = nullptr;
     };
 
@@ -88,11 +94,13 @@ public:
 
     // Moves everything into arrays of the right size, and leaves the builder empty.
     template <class Index>
-    void join(std::span<const Offset> row_offsets, Index* columns, Value* values, int n_threads) {
-        for_each_block(static_cast<Offset>(slabs_.size()), 1, n_threads, {}, [&] {
-            return [&](Offset begin, Offset) {
+    void join(std::span<const Offset> row_offsets, Index* columns, Value* values, int n_threads,
+              const Monitor& monitor) {
+        for_each_block(static_cast<Offset>(slabs_.size()), 1, n_threads, monitor, [&] {
+            return [&](Offset begin, Offset, const auto& poll) {
                 const auto slab = std::move(slabs_[static_cast<std::size_t>(begin)]);
                 for (const auto& run : slab->runs) {
+                    poll();
                     const Offset to = row_offsets[run.first_row];
                     const Offset size = row_offsets[run.first_row + run.n_rows] - to;
                     std::copy_n(slab->columns.get() + run.begin, size, columns + to);
@@ -104,18 +112,17 @@ public:
     }
 
 private:
-    static constexpr Offset slab_entries = Offset{1} << 23;
+    static constexpr Offset first_entries = Offset{1} << 16;
+    static constexpr Offset most_entries = Offset{1} << 23;
 
-    Slab* add_slab() {
-        auto slab = std::make_unique<Slab>(slab_capacity_);
+    Slab* add_slab(Offset capacity) {
+        auto slab = std::make_unique<Slab>(capacity);
         const std::lock_guard lock(mutex_);
         slabs_.push_back(std::move(slab));
         return slabs_.back().get();
     }
 
     std::vector<Offset> row_sizes_;
-    Offset slab_capacity_;
-    Offset max_row_nonzeros_;
     std::vector<std::unique_ptr<Slab>> slabs_;
     std::mutex mutex_;
 };

@@ -1,7 +1,7 @@
 // THE loop: every result of the engine (matrix, neighbours, sums, counts) is a reducer fed by it.
 //
 //     row i of Q       leaf lists of W                    row i of P
-//     (leaf, q) ...    leaf -> (sample, w) ...            (sample, sum of q·w) ...
+//     (leaf, q) ...    leaf -> (member, w) ...            (sample, sum of q·w) ...
 //         |                   |                                  |
 //         +-- for each leaf --+-- for each member: add --> RowAccumulator --> reducer
 //
@@ -32,7 +32,7 @@ inline void prefetch(const void* address) {
 constexpr Offset lookahead = 8;
 
 template <class Value, class LeafId>
-void accumulate(const Product<Value, LeafId>& product, Offset row, RowAccumulator& sums) {
+void accumulate(const Product<Value, LeafId>& product, Offset row, RowAccumulator<double>& sums) {
     const auto& query = product.query;
     const auto& reference = product.reference;
     const Offset end = query.offsets[row + 1];
@@ -51,11 +51,10 @@ void accumulate(const Product<Value, LeafId>& product, Offset row, RowAccumulato
             sums.add(reference.members[m], q * reference.weights[m]);
         }
     }
-    if (!product.diagonal.empty()) sums.set(product.own[row], product.diagonal[row]);
 }
 
-// Blocks of about this many collisions take milliseconds: short enough to stop soon when asked to
-// and to share the work evenly, long enough that handing them out costs nothing.
+// Blocks of about this many collisions take milliseconds: short enough to share the work evenly, long
+// enough that handing them out costs nothing.
 constexpr Offset collisions_per_block = 1 << 20;
 
 template <class Value, class LeafId>
@@ -71,33 +70,42 @@ Offset choose_block_size(const Product<Value, LeafId>& product) {
 }  // namespace detail
 
 // Calls reducer(row, drain) for every row, where drain(visit) calls visit(sample, value) for its
-// entries in ascending order of the sample; values arrive in the type of the product. An entry that
-// is zero in that type is no entry: it is left out. `make_reducer()` is called once on each thread.
+// entries, in no particular order; values arrive in the type of the product. An entry that is zero in
+// that type is no entry: it is left out. `make_reducer()` is called once on each thread.
 template <class Value, class LeafId, class MakeReducer>
 void for_each_row(const Product<Value, LeafId>& product, int n_threads, const Monitor& monitor,
                   MakeReducer&& make_reducer) {
+    const bool has_diagonal = !product.diagonal.empty();
     auto make_worker = [&] {
-        return [&product, reducer = make_reducer(), sums = RowAccumulator(product.reference.n_samples)](
-                   Offset begin, Offset end) mutable {
-            for (Offset row = begin; row < end; ++row) {
-                detail::accumulate(product, row, sums);
-                const bool has_diagonal = !product.diagonal.empty();
-                auto drain = [&](auto&& visit) {
-                    sums.drain([&](SampleId sample, double sum) {
-                        if (product.divides_by_shared_oob() &&
-                            !(has_diagonal && sample == product.own[row])) {
-                            const int shared = shared_oob_trees(product.query_oob.of(row),
-                                                                product.reference_oob.of(sample),
-                                                                product.reference_oob.words_per_sample);
-                            sum = shared > 0 ? sum / shared : 0.0;
+        return
+            [&, reducer = make_reducer(), sums = RowAccumulator<double>(product.reference.n_samples())](
+                Offset begin, Offset end, const auto& poll) mutable {
+                for (Offset i = begin; i < end; ++i) {
+                    poll();
+                    const Offset row = product.row_order[i];
+                    const SampleId fixed = has_diagonal ? product.own[row] : -1;
+                    detail::accumulate(product, row, sums);
+                    auto drain = [&](auto&& visit) {
+                        sums.drain([&](SampleId place, double sum) {
+                            const SampleId sample = product.reference.sample_at[place];
+                            if (sample == fixed) return;
+                            if (product.divides_by_shared_oob()) {
+                                const int shared = shared_oob_trees(
+                                    product.query_oob.of(row), product.reference_oob.of(sample),
+                                    product.reference_oob.words_per_sample);
+                                sum = shared > 0 ? sum / shared : 0.0;
+                            }
+                            const auto value = static_cast<Value>(sum);
+                            if (value != Value{0}) visit(sample, value);
+                        });
+                        if (has_diagonal) {
+                            const auto value = static_cast<Value>(product.diagonal[row]);
+                            if (value != Value{0}) visit(fixed, value);
                         }
-                        const auto value = static_cast<Value>(sum);
-                        if (value != Value{0}) visit(sample, value);
-                    });
-                };
-                reducer(row, drain);
-            }
-        };
+                    };
+                    reducer(row, drain);
+                }
+            };
     };
     for_each_block(product.query.n_rows(), detail::choose_block_size(product), n_threads, monitor,
                    make_worker);

@@ -17,15 +17,17 @@ namespace leafkernel {
 // Called on the calling thread now and then with the number of items done; throws to stop.
 using Monitor = std::function<void(Offset)>;
 
-// Runs `worker(begin, end)` over [0, n_items) in blocks. `make_worker()` is called once on each
-// thread, so a worker owns its scratch memory. Blocks are handed out in order, to whoever is free;
-// a worker must therefore not depend on which blocks it gets. The first exception of any thread,
-// the monitor's included, stops the others after their current block and is rethrown here.
+// Runs `worker(begin, end, poll)` over [0, n_items) in blocks. `make_worker()` is called once on
+// each thread, so a worker owns its scratch memory. Blocks are handed out in order, to whoever is
+// free; a worker must therefore not depend on which blocks it gets. A worker calls poll() whenever it
+// has worked for a moment: it lets the monitor look, and leaves the worker if the work is to stop. The
+// first exception of any thread, the monitor's included, stops the others and is rethrown here.
 template <class MakeWorker>
 void for_each_block(Offset n_items, Offset block_size, int n_threads, const Monitor& monitor,
                     MakeWorker&& make_worker) {
     using Clock = std::chrono::steady_clock;
     constexpr auto watch_interval = std::chrono::milliseconds(50);
+    struct Stopped {};
 
     std::atomic<Offset> next{0};
     std::atomic<Offset> done{0};
@@ -37,17 +39,22 @@ void for_each_block(Offset n_items, Offset block_size, int n_threads, const Moni
         try {
             auto worker = make_worker();
             auto last_watch = Clock::now();
-            while (!stop.load(std::memory_order_relaxed)) {
-                const Offset begin = next.fetch_add(block_size, std::memory_order_relaxed);
-                if (begin >= n_items) break;
-                const Offset end = std::min(begin + block_size, n_items);
-                worker(begin, end);
-                done.fetch_add(end - begin, std::memory_order_relaxed);
+            const auto poll = [&] {
+                if (stop.load(std::memory_order_relaxed)) throw Stopped{};
                 if (is_caller && monitor && Clock::now() - last_watch > watch_interval) {
                     monitor(done.load(std::memory_order_relaxed));
                     last_watch = Clock::now();
                 }
+            };
+            while (true) {
+                const Offset begin = next.fetch_add(block_size, std::memory_order_relaxed);
+                if (begin >= n_items) break;
+                const Offset end = std::min(begin + block_size, n_items);
+                worker(begin, end, poll);
+                done.fetch_add(end - begin, std::memory_order_relaxed);
+                poll();
             }
+        } catch (const Stopped&) {
         } catch (...) {
             stop.store(true, std::memory_order_relaxed);
             const std::lock_guard lock(failure_mutex);
@@ -61,8 +68,8 @@ void for_each_block(Offset n_items, Offset block_size, int n_threads, const Moni
     helpers.reserve(static_cast<std::size_t>(n_helpers));
     try {
         for (Offset i = 0; i < n_helpers; ++i) helpers.emplace_back(run, false);
-    } catch (const std::system_error&) {
-        // The system gives no more threads: those that started, and this one, do the work.
+    } catch (...) {
+        // The system gives no more threads or memory: those that started, and this one, do the work.
     }
     run(true);
     for (auto& helper : helpers) helper.join();

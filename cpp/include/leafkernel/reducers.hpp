@@ -15,18 +15,10 @@ namespace leafkernel {
 template <class Value, class LeafId>
 std::unique_ptr<CsrBuilder<Value>> build_rows(const Product<Value, LeafId>& product, int n_threads,
                                               const Monitor& monitor) {
-    const Offset n_samples = product.reference.n_samples;
-    Offset max_nonzeros = 0;
-    Offset max_row = 0;
-    for (Offset row = 0; row < product.query.n_rows(); ++row) {
-        // One more than the collisions: a diagonal may be set where no leaf is shared.
-        const Offset bound = std::min(product.collisions(row) + 1, n_samples);
-        max_nonzeros += bound;
-        max_row = std::max(max_row, bound);
-    }
-    auto builder = std::make_unique<CsrBuilder<Value>>(product.query.n_rows(), max_nonzeros, max_row);
-    for_each_row(product, n_threads, monitor,
-                 [&] { return typename CsrBuilder<Value>::Writer(*builder); });
+    auto builder = std::make_unique<CsrBuilder<Value>>(product.query.n_rows());
+    for_each_row(product, n_threads, monitor, [&] {
+        return typename CsrBuilder<Value>::Writer(*builder, product.reference.n_samples());
+    });
     return builder;
 }
 
@@ -53,7 +45,8 @@ void top_k(const Product<Value, LeafId>& product, Offset k, Value* similarities,
                 entries.resize(static_cast<std::size_t>(k));
             } else {
                 taken.clear();
-                for (const auto& entry : entries) taken.push_back(entry.second);  // ascending
+                for (const auto& entry : entries) taken.push_back(entry.second);
+                std::sort(taken.begin(), taken.end());
                 auto next_taken = taken.begin();
                 for (SampleId s = 0; static_cast<Offset>(entries.size()) < k; ++s) {
                     if (next_taken != taken.end() && *next_taken == s) {

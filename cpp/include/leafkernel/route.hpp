@@ -143,7 +143,7 @@ void route(const RouteTable& table, const SampleRows& samples, LeafId* leaves, i
         std::clamp<Offset>((Offset{1} << 22) / n_features / route_group, 1, 256) * route_group;
 
     for_each_block(samples.n_rows, block_rows, n_threads, monitor, [&] {
-        return [&, block = std::vector<float>()](Offset begin, Offset end) mutable {
+        return [&, block = std::vector<float>()](Offset begin, Offset end, const auto& poll) mutable {
             const Offset n_rows = end - begin;
             const Offset n_groups = (n_rows + route_group - 1) / route_group;
             const float* rows = nullptr;
@@ -168,6 +168,7 @@ void route(const RouteTable& table, const SampleRows& samples, LeafId* leaves, i
                 std::any_of(rows, rows + n_rows * n_features, [](float x) { return x != x; });
             std::array<std::uint32_t, route_group> at;
             for (Offset tree = 0; tree < n_trees; ++tree) {
+                poll();
                 const Offset first = table.tree_offsets[tree];
                 const NodeBits* nodes = table.nodes.data() + first;
                 const std::uint8_t* missing = table.missing_go_left.data() + first;

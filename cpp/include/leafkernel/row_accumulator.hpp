@@ -9,10 +9,11 @@
 
 namespace leafkernel {
 
-// The sums are kept in double whatever the type of the weights: a row adds up one term for each
+// Sums of a row are kept in double whatever the type of the weights: a row adds up one term for each
 // tree, and hundreds of float additions would lose the last digits that a float result still has.
 // Entries in use are marked in a bitmap with a second bitmap over its words, so that they come out
 // in ascending order without a sort, and resetting costs only what was used.
+template <class Sum>
 class RowAccumulator {
 public:
     explicit RowAccumulator(SampleId n_samples)
@@ -20,13 +21,8 @@ public:
           used_((static_cast<std::size_t>(n_samples) + 63) / 64),
           used_words_((used_.size() + 63) / 64) {}
 
-    void add(SampleId sample, double value) {
+    void add(SampleId sample, Sum value) {
         sums_[static_cast<std::size_t>(sample)] += value;
-        mark(sample);
-    }
-
-    void set(SampleId sample, double value) {
-        sums_[static_cast<std::size_t>(sample)] = value;
         mark(sample);
     }
 
@@ -45,8 +41,8 @@ public:
                     const std::size_t sample =
                         word * 64 + static_cast<std::size_t>(std::countr_zero(entries));
                     entries &= entries - 1;
-                    const double sum = sums_[sample];
-                    sums_[sample] = 0.0;
+                    const Sum sum = sums_[sample];
+                    sums_[sample] = Sum{0};
                     visit(static_cast<SampleId>(sample), sum);
                 }
             }
@@ -60,7 +56,7 @@ private:
         used_words_[bit >> 12] |= std::uint64_t{1} << ((bit >> 6) & 63);
     }
 
-    std::vector<double> sums_;
+    std::vector<Sum> sums_;
     std::vector<std::uint64_t> used_;        // a bit for each sample
     std::vector<std::uint64_t> used_words_;  // a bit for each word of used_
 };

@@ -20,13 +20,17 @@ struct QueryMap {
     Offset n_rows() const { return static_cast<Offset>(offsets.size()) - 1; }
 };
 
-// The reference map W by leaf (its CSC form): the samples of a leaf, ascending, and their weights.
+// The reference map W by leaf (its CSC form): the members of a leaf, ascending, and their weights.
+// Members are places in an order of the samples that puts those which share leaves side by side;
+// `sample_at` says which sample is at a place.
 template <class Value>
 struct LeafIndex {
     std::span<const Offset> offsets;  // n_leaves + 1
     std::span<const SampleId> members;
     std::span<const Value> weights;
-    SampleId n_samples = 0;
+    std::span<const SampleId> sample_at;  // n_samples
+
+    SampleId n_samples() const { return static_cast<SampleId>(sample_at.size()); }
 
     Offset leaf_size(Offset leaf) const { return offsets[leaf + 1] - offsets[leaf]; }
 };
@@ -55,7 +59,9 @@ struct Product {
     QueryMap<Value, LeafId> query;
     LeafIndex<Value> reference;
 
-    // The reference id of each query row, where the queries are reference samples; else empty.
+    // The order to compute the rows in: rows that share leaves in sequence find them in cache.
+    std::span<const Offset> row_order;  // a permutation of the rows
+    // The reference sample that each query row is, where the queries are such; else empty.
     std::span<const SampleId> own;
     // What to put at (row, own[row]) instead of the scheme's own value; empty to leave it.
     std::span<const double> diagonal;

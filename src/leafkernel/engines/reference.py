@@ -69,7 +69,8 @@ def _dense_rows(product: Product, on_progress: OnProgress | None) -> Iterator[np
             leaf = product.query_leaves[entry]
             members = slice(index.offsets[leaf], index.offsets[leaf + 1])
             weights = index.weights[members].astype(np.float64)
-            row[index.members[members]] += float(product.query_weights[entry]) * weights
+            samples = index.sample_at[index.members[members]]
+            row[samples] += float(product.query_weights[entry]) * weights
         if product.reference_oob is not None and product.query_oob is not None:
             shared_bits = product.query_oob[i] & product.reference_oob
             shared = np.unpackbits(shared_bits.view(np.uint8), axis=1).sum(axis=1, dtype=np.int64)

@@ -28,8 +28,8 @@ from leafkernel.forests._base import Array, InBag, Unavailable
 
 _installed = parse_version(sklearn.__version__)
 WEIGHTS_STEER_THE_DRAW = _installed >= parse_version("1.9")
-# Seen on 1.4.0 to 1.7.2: trees grown on weighted samples with missing values send some of their
-# own training samples to other leaves than those they were trained in. Nothing can be recovered.
+# Seen on 1.4.0 to 1.7.2: trees grown on samples with missing values send some of these to other
+# leaves than those they were trained in. Nothing can be recovered.
 MISSING_VALUES_STRAY = _installed < parse_version("1.8")
 
 
@@ -69,11 +69,7 @@ def _weighting(
     row_weight = None
     if not WEIGHTS_STEER_THE_DRAW:
         if sample_weight is not None:
-            row_weight = np.asarray(sample_weight, dtype=np.float64)
-            if row_weight.shape != (n_samples,):
-                raise ValueError(
-                    f"sample_weight has shape {row_weight.shape}, expected ({n_samples},)."
-                )
+            row_weight = np.broadcast_to(np.asarray(sample_weight, dtype=np.float64), n_samples)
         if class_weight is not None and not per_draw:
             by_class = compute_sample_weight(class_weight, _require_y(forest, y))
             row_weight = by_class if row_weight is None else row_weight * by_class

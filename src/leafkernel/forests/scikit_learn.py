@@ -155,9 +155,15 @@ class BoostedForest(_TreesOfSklearn):
         """Return the variance over the training samples of what each tree adds to the model."""
         weights = np.empty(len(self._trees))
         for t, tree in enumerate(self._trees):
-            values = tree.value[tree.children_left < 0, 0, 0]
-            weights[t] = np.var(values[leaf[:, t] - self.leaf_offsets[t]])
-        return weights * float(self.estimator.learning_rate) ** 2
+            is_leaf = tree.children_left < 0
+            values = tree.value[is_leaf, 0, 0] * self.estimator.learning_rate
+            if self.estimator.subsample == 1.0:
+                counts = tree.n_node_samples[is_leaf]  # the training samples, whatever X holds
+            else:  # the tree counted only its draw, so the samples given must do
+                counts = np.bincount(leaf[:, t] - self.leaf_offsets[t], minlength=len(values))
+            mean = np.average(values, weights=counts)
+            weights[t] = np.average((values - mean) ** 2, weights=counts)
+        return weights
 
 
 def _parents(tree: Any) -> Array:

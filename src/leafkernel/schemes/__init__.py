@@ -80,7 +80,7 @@ class _FromFunction(WeightScheme):
 def find_scheme(weight_scheme: Any) -> WeightScheme:
     """Return the scheme that a name, a function or a scheme stands for."""
     scheme = _find(weight_scheme)
-    unknown = scheme.needs - NEEDS.keys()
+    unknown = scheme.needs - NEEDS
     if unknown:
         raise ValueError(
             f"scheme {scheme.name!r} needs {sorted(unknown)}, which is unknown; "

@@ -12,13 +12,8 @@ from leafkernel.leaf_index import ForestStats, Samples
 
 Weights = npt.NDArray[Any]
 
-#: What a scheme may ask for in ``needs``, and what it then finds.
-NEEDS = {
-    "in_bag": "in-bag weights (samples.in_bag, samples.is_oob, forest.in_bag_mass)",
-    "tree_weights": "tree weights (forest.tree_weights)",
-    "labels": "class labels of the training samples (samples.labels)",
-    "paths": "tree paths (forest.path_features, samples.features)",
-}
+#: What a scheme may ask for in ``needs``.
+NEEDS = frozenset({"in_bag", "tree_weights", "labels", "paths"})
 
 
 class WeightScheme(ABC):
@@ -39,7 +34,10 @@ class WeightScheme(ABC):
     name : str
         How messages call the scheme; the name of the class by default.
     needs : frozenset of {"in_bag", "tree_weights", "labels", "paths"}
-        What must be known of the forest beyond its leaves.
+        What must be known of the forest beyond its leaves: in-bag weights (``samples.in_bag``,
+        ``samples.is_oob``, ``forest.in_bag_mass``), tree weights (``forest.tree_weights``), labels
+        (``samples.labels``, None for unseen samples), paths (``forest.path_features`` and
+        ``samples.features``).
     symmetric : bool
         Whether q = w, so that P is symmetric and positive semidefinite. By default, whether the
         class leaves :meth:`reference` as it is.
@@ -73,15 +71,44 @@ class WeightScheme(ABC):
         super().__init_subclass__(**kwargs)
         if "name" not in vars(cls):
             cls.name = cls.__name__
-        if "reference" in vars(cls) and "symmetric" not in vars(cls):
+        own = cls.__mro__[: cls.__mro__.index(WeightScheme)]
+        if cls.reference is not WeightScheme.reference and not any(
+            "symmetric" in vars(base) for base in own
+        ):
             cls.symmetric = False
 
     @abstractmethod
     def query(self, samples: Samples, forest: ForestStats) -> Weights:
-        """Return the query weights q_t(x), shape (n, T)."""
+        """Weigh samples that ask for their similar ones.
+
+        Parameters
+        ----------
+        samples : Samples
+            n samples, in training or unseen.
+        forest : ForestStats
+            What the training samples say of leaves and trees.
+
+        Returns
+        -------
+        ndarray of shape (n, T)
+            q_t(x) >= 0.
+        """
 
     def reference(self, samples: Samples, forest: ForestStats) -> Weights:
-        """Return the reference weights w_t(x), shape (n, T); the query weights by default."""
+        """Weigh samples that are asked for; as queries, by default.
+
+        Parameters
+        ----------
+        samples : Samples
+            n samples, in training or unseen.
+        forest : ForestStats
+            What the training samples say of leaves and trees.
+
+        Returns
+        -------
+        ndarray of shape (n, T)
+            w_t(x) >= 0.
+        """
         return self.query(samples, forest)
 
     def adjusted_diagonal(self, samples: Samples, forest: ForestStats) -> Weights:
@@ -97,6 +124,16 @@ def ratio(numerator: Any, denominator: Any) -> Weights:
 
     A denominator is zero where nothing was counted (a row never out of bag, a leaf without mass).
     Such a row or leaf has no say, so its weight is zero.
+
+    Parameters
+    ----------
+    numerator, denominator : array-like
+        a and b, of shapes that broadcast.
+
+    Returns
+    -------
+    ndarray of float64
+        a/b.
     """
     numerator, denominator = np.asarray(numerator), np.asarray(denominator)
     out: Weights = np.zeros(np.broadcast_shapes(numerator.shape, denominator.shape))

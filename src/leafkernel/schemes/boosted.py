@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from leafkernel._validation import LeafkernelWarning, check_tree_weights
+from leafkernel._validation import check_tree_weights
 from leafkernel.leaf_index import ForestStats, Samples
 from leafkernel.schemes._base import Weights, WeightScheme, ratio
 
@@ -46,14 +45,10 @@ class Boosted(WeightScheme):
     def query(self, samples: Samples, forest: ForestStats) -> Weights:
         """Return q = w, shape (n, T)."""
         given = self.tree_weights
-        tree_weights = forest.tree_weights if given is None else np.asarray(given, dtype=float)
-        check_tree_weights(tree_weights, forest.n_trees)
-        if not tree_weights.any():
-            warnings.warn(
-                "every tree weight is zero, so every proximity is zero: the trees add nothing to "
-                "the model (is y constant?).",
-                LeafkernelWarning,
-                stacklevel=2,
-            )
+        if given is None:
+            tree_weights = forest.tree_weights
+        else:
+            tree_weights = np.asarray(given, dtype=float)
+            check_tree_weights(tree_weights, forest.n_trees)
         share = np.sqrt(ratio(tree_weights, tree_weights.sum()))
         return np.broadcast_to(share, samples.leaf.shape)
