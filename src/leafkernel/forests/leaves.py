@@ -125,7 +125,7 @@ def check_leaves(leaves: Any, *, n_trees: int | None = None) -> npt.NDArray[np.i
             raise ValueError("leaves must be whole numbers; found fractions, NaN or infinity.")
     elif array.dtype.kind not in "iu":
         raise TypeError(f"leaves must be integers; got dtype {array.dtype}.")
-    if array.max() > (2**53 if array.dtype.kind == "f" else 2**63 - 1):
+    if int(array.max()) > (2**53 if array.dtype.kind == "f" else 2**63 - 1):
         raise ValueError("leaves has ids too large to tell apart; number them anew, from 0 on.")
     if (array < 0).any():
         raise ValueError(f"leaves must be nonnegative; found {array.min()}.")
