@@ -129,6 +129,8 @@ def test_forgotten_sample_weight_is_noticed(iris, rng):
     P = ForestProximity(forest, dtype=np.float64).fit(X, y, sample_weight=weight).proximity()
     if hasattr(forest, "_sample_weight"):  # scikit-learn >= 1.9 remembers them
         assert (ForestProximity(forest, dtype=np.float64).fit(X, y).proximity() != P).nnz == 0
+        with pytest.raises(ValueError, match="sample_weight differs from the one"):
+            ForestProximity(forest).fit(X, y, sample_weight=weight[::-1])
     else:
         with pytest.raises(ValueError, match="sample_weight, if one was used there"):
             ForestProximity(forest).fit(X, y)

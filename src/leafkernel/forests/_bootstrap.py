@@ -73,6 +73,13 @@ def _weighting(
         if class_weight is not None and not per_draw:
             by_class = compute_sample_weight(class_weight, _require_y(forest, y))
             row_weight = by_class if row_weight is None else row_weight * by_class
+    elif sample_weight is not None and class_weight is None:
+        used = 1.0 if forest._sample_weight is None else forest._sample_weight
+        if not np.allclose(sample_weight, used):
+            raise ValueError(
+                f"sample_weight differs from the one that {describe(forest)} was fitted with, and "
+                "its draws are fixed; leave it out, or fit the forest with these weights."
+            )
     if per_draw:
         _require_y(forest, y)
     return row_weight, per_draw
