@@ -75,7 +75,7 @@ def _weighting(
             row_weight = by_class if row_weight is None else row_weight * by_class
     elif sample_weight is not None and class_weight is None:
         used = 1.0 if forest._sample_weight is None else forest._sample_weight
-        if not np.allclose(sample_weight, used):
+        if not np.allclose(np.asarray(sample_weight, dtype=np.float64), used):
             raise ValueError(
                 f"sample_weight differs from the one that {describe(forest)} was fitted with, and "
                 "its draws are fixed; leave it out, or fit the forest with these weights."
