@@ -91,7 +91,7 @@ def test_forests_too_wide_to_pack_take_the_slow_way(rng, monkeypatch):
     trees = [tree.tree_ for tree in forest.estimators_]
     assert RouteTable.pack(trees, 5) is not None
     assert RouteTable.pack(trees, 2**30) is None
-    monkeypatch.setattr(RouteTable, "pack", classmethod(lambda *_: None))
+    monkeypatch.setattr(RouteTable, "pack", classmethod(lambda *_, **__: None))
     assert_array_equal(adapt(forest).leaves(X), fast)
 
 

@@ -2,7 +2,8 @@
 #include "arrays.hpp"
 
 NB_MODULE(_native, module) {
-    module.doc() = "Compiled core of leafkernel: see leafkernel.engines.native and leafkernel.forests.";
+    module.doc() = "Compiled core of leafkernel: arrays in, arrays out.";
+    leafkernel::bindings::register_lists(module);
     leafkernel::bindings::register_rows(module);
     leafkernel::bindings::register_routing(module);
 }

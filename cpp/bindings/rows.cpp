@@ -2,20 +2,23 @@
 #include <limits>
 
 #include "arrays.hpp"
+#include "leafkernel/csr_rows.hpp"
+#include "leafkernel/matvec.hpp"
 #include "leafkernel/reducers.hpp"
 
 namespace leafkernel::bindings {
 
 namespace {
 
-template <class Value, class LeafId>
-Product<Value, LeafId> read_product(const nb::object& source) {
-    Product<Value, LeafId> product;
-    product.query = {view<Offset>(source, "query_offsets"), view<LeafId>(source, "query_leaves"),
-                     view<Value>(source, "query_weights")};
-    const nb::object index = source.attr("reference");
-    product.reference = {view<Offset>(index, "offsets"), view<SampleId>(index, "members"),
-                         view<Value>(index, "weights"), view<SampleId>(index, "sample_at")};
+Product read_product(const nb::object& source) {
+    Product product;
+    product.query = read_rows(source.attr("rows"));
+    product.query.by_row = view<double>(source.attr("query"), "by_sample");
+    const nb::object lists = source.attr("reference");
+    product.reference = {view<Offset>(lists, "offsets"),  view<SampleId>(lists, "members"),
+                         read_weights(lists, "weights"),  view<double>(source, "by_leaf"),
+                         view<double>(lists, "by_place"), view<SampleId>(lists, "sample_at")};
+    product.scale = nb::cast<double>(source.attr("scale"));
     product.row_order = view<Offset>(source, "row_order");
     product.own = view<SampleId>(source, "own");
     product.diagonal = view<double>(source, "diagonal");
@@ -24,133 +27,169 @@ Product<Value, LeafId> read_product(const nb::object& source) {
     product.reference_oob = {view<std::uint64_t>(source, "reference_oob"), n_words};
 
     // Sizes are cheap to check, and a wrong one would read past an array.
-    const auto n_rows = static_cast<std::size_t>(product.query.n_rows());
-    const auto n_samples = static_cast<std::size_t>(product.reference.n_samples());
-    require_offsets(product.query.offsets, product.query.leaves, "query offsets");
-    require_size(product.query.weights, product.query.leaves.size(), "query weights");
-    require_offsets(product.reference.offsets, product.reference.members, "reference offsets");
-    require_size(product.reference.weights, product.reference.members.size(), "reference weights");
-    require_size(product.row_order, n_rows, "row_order");
-    if (!product.own.empty()) require_size(product.own, n_rows, "own");
-    if (!product.diagonal.empty()) {
-        require_size(product.diagonal, n_rows, "diagonal");
-        require_size(product.own, n_rows, "own");
+    const auto& lists_view = product.reference;
+    const auto n_rows = static_cast<std::size_t>(product.query.n_rows);
+    const auto n_samples = static_cast<std::size_t>(lists_view.n_samples());
+    require_offsets(lists_view.offsets, lists_view.members, "reference offsets");
+    if (!lists_view.weights.all_one() || lists_view.members.empty()) {
+        require_size(lists_view.weights.size(), lists_view.members.size(), "reference weights");
     }
+    require_optional(product.query.by_row, n_rows, "query factors");
+    require_optional(lists_view.by_place, n_samples, "by_place");
+    require_optional(lists_view.by_leaf, static_cast<std::size_t>(lists_view.n_leaves()), "by_leaf");
+    require_size(product.row_order.size(), n_rows, "row_order");
+    require_optional(product.own, n_rows, "own");
+    require_optional(product.diagonal, n_rows, "diagonal");
+    if (!product.diagonal.empty()) require_size(product.own.size(), n_rows, "own");
     if (product.divides_by_shared_oob()) {
-        require_size(product.query_oob.words, n_rows * static_cast<std::size_t>(n_words), "query_oob");
-        require_size(product.reference_oob.words, n_samples * static_cast<std::size_t>(n_words),
-                     "reference_oob");
+        const auto words = static_cast<std::size_t>(n_words);
+        require_size(product.query_oob.words.size(), n_rows * words, "query_oob");
+        require_size(product.reference_oob.words.size(), n_samples * words, "reference_oob");
     }
     return product;
 }
 
-// Calls visit(product) with the product in the types that its arrays have.
+// Calls visit with a zero of the type that the result is to have.
 template <class Visit>
-auto with_product(const nb::object& source, Visit&& visit) {
-    const bool is_double = nb::isinstance<Array<double>>(source.attr("query_weights"));
-    const bool is_wide = nb::isinstance<Array<std::int64_t>>(source.attr("query_leaves"));
-    if (is_double && is_wide) return visit(read_product<double, std::int64_t>(source));
-    if (is_double) return visit(read_product<double, std::int32_t>(source));
-    if (is_wide) return visit(read_product<float, std::int64_t>(source));
-    return visit(read_product<float, std::int32_t>(source));
+auto in_type_of(const nb::object& source, Visit&& visit) {
+    return nb::cast<int>(source.attr("dtype").attr("itemsize")) == 8 ? visit(double{}) : visit(float{});
 }
 
-template <class Index, class Value>
-nb::tuple join(CsrBuilder<Value>& builder, std::span<const Offset> row_offsets, int n_threads) {
-    // Progress counts rows, and all are done: only signals are looked at here.
-    const Monitor monitor = make_monitor(nb::none());
-    Owned<Index> offsets(static_cast<Offset>(row_offsets.size()));
-    Owned<Index> columns(row_offsets.back());
-    Owned<Value> values(row_offsets.back());
-    {
-        const nb::gil_scoped_release no_gil;
-        std::copy(row_offsets.begin(), row_offsets.end(), offsets.data.get());
-        builder.join(row_offsets, columns.data.get(), values.data.get(), n_threads, monitor);
+// SciPy wants one integer type for offsets and columns.
+template <class Index, class From>
+Buffer<Index> as_index(Buffer<From> from) {
+    if constexpr (std::is_same_v<Index, From>) {
+        return from;
+    } else {
+        Buffer<Index> to(from.size());
+        std::transform(from.data(), from.data() + from.size(), to.data(),
+                       [](From i) { return static_cast<Index>(i); });
+        return to;
     }
-    return nb::make_tuple(values.to_numpy(), columns.to_numpy(), offsets.to_numpy());
 }
 
-nb::tuple csr_rows(const nb::object& source, int n_threads, bool wide_indices,
-                   const nb::object& on_progress) {
-    return with_product(source, [&](const auto& product) {
-        const Monitor monitor = make_monitor(on_progress);
-        std::unique_ptr<CsrBuilder<typename std::decay_t<decltype(product)>::Value>> builder;
-        std::vector<Offset> row_offsets;
-        {
+template <class Index, class From, class Value>
+nb::tuple to_python(CsrMatrix<From, Value> matrix) {
+    return nb::make_tuple(to_numpy(std::move(matrix.values)),
+                          to_numpy(as_index<Index>(std::move(matrix.columns))),
+                          to_numpy(as_index<Index>(std::move(matrix.offsets))));
+}
+
+nb::tuple rows_of(const nb::object& source, bool sorted, int n_threads, bool wide_indices,
+                  const nb::object& on_progress) {
+    const Product product = read_product(source);
+    const Monitor monitor = make_monitor(on_progress);
+    return in_type_of(source, [&](auto zero) {
+        using Value = decltype(zero);
+        const auto compute = [&](auto index) {
             const nb::gil_scoped_release no_gil;
-            builder = build_rows(product, n_threads, monitor);
-            row_offsets = builder->row_offsets();
+            return csr_rows<decltype(index), Value>(product, sorted, n_threads, monitor);
+        };
+        if (wide_indices) return to_python<std::int64_t>(compute(std::int64_t{}));
+        auto matrix = compute(std::int32_t{});
+        if (matrix.columns.size() <= std::numeric_limits<std::int32_t>::max()) {
+            return to_python<std::int32_t>(std::move(matrix));
         }
-        // SciPy wants one integer type for offsets and columns.
-        if (wide_indices || row_offsets.back() > std::numeric_limits<std::int32_t>::max()) {
-            return join<std::int64_t>(*builder, row_offsets, n_threads);
-        }
-        return join<std::int32_t>(*builder, row_offsets, n_threads);
+        return to_python<std::int64_t>(std::move(matrix));
     });
 }
 
 nb::tuple nearest(const nb::object& source, Offset k, int n_threads, const nb::object& on_progress) {
-    return with_product(source, [&](const auto& product) {
-        using Value = typename std::decay_t<decltype(product)>::Value;
-        const Offset available = product.reference.n_samples() - (product.own.empty() ? 0 : 1);
-        if (k < 0 || k > available) throw std::invalid_argument("k is larger than what exists");
-        const Monitor monitor = make_monitor(on_progress);
-        const Offset n_rows = product.query.n_rows();
-        Owned<Value> similarities(n_rows * k);
-        Owned<std::int64_t> samples(n_rows * k);
+    const Product product = read_product(source);
+    const Offset available = product.reference.n_samples() - (product.own.empty() ? 0 : 1);
+    if (k < 0 || k > available) throw std::invalid_argument("k is larger than what exists");
+    const Monitor monitor = make_monitor(on_progress);
+    const Offset n_rows = product.query.n_rows;
+    return in_type_of(source, [&](auto zero) {
+        Buffer<decltype(zero)> similarities(n_rows * k);
+        Buffer<std::int64_t> samples(n_rows * k);
         {
             const nb::gil_scoped_release no_gil;
-            top_k(product, k, similarities.data.get(), samples.data.get(), n_threads, monitor);
+            top_k(product, k, similarities.data(), samples.data(), n_threads, monitor);
         }
         const auto rows = static_cast<std::size_t>(n_rows);
         const auto columns = static_cast<std::size_t>(k);
-        return nb::make_tuple(similarities.to_numpy({rows, columns}),
-                              samples.to_numpy({rows, columns}));
+        return nb::make_tuple(to_numpy(std::move(similarities), {rows, columns}),
+                              to_numpy(std::move(samples), {rows, columns}));
     });
+}
+
+// What a function of (values, n_columns, out) makes of a dense V.
+template <class Compute>
+nb::object times_dense(const Product& product, const Array<double>& values, Compute&& compute) {
+    if (values.ndim() != 2 ||
+        values.shape(0) != static_cast<std::size_t>(product.reference.n_samples())) {
+        throw std::invalid_argument("values must have one row for each reference sample");
+    }
+    const auto n_columns = values.shape(1);
+    Buffer<double> out(product.query.n_rows * static_cast<Offset>(n_columns));
+    {
+        const nb::gil_scoped_release no_gil;
+        compute(std::span<const double>(values.data(), values.size()), static_cast<Offset>(n_columns),
+                out.data());
+    }
+    return to_numpy(std::move(out), {static_cast<std::size_t>(product.query.n_rows), n_columns});
 }
 
 nb::object sums(const nb::object& source, const Array<double>& values, int n_threads,
                 const nb::object& on_progress) {
-    return with_product(source, [&](const auto& product) {
-        if (values.ndim() != 2 ||
-            values.shape(0) != static_cast<std::size_t>(product.reference.n_samples())) {
-            throw std::invalid_argument("values must have one row for each reference sample");
-        }
-        const Monitor monitor = make_monitor(on_progress);
-        const Offset n_rows = product.query.n_rows();
-        const auto n_columns = values.shape(1);
-        Owned<double> out(n_rows * static_cast<Offset>(n_columns));
-        {
-            const nb::gil_scoped_release no_gil;
-            weighted_sums(product, {values.data(), values.size()}, static_cast<Offset>(n_columns),
-                          out.data.get(), n_threads, monitor);
-        }
-        return out.to_numpy({static_cast<std::size_t>(n_rows), n_columns});
+    const Product product = read_product(source);
+    const Monitor monitor = make_monitor(on_progress);
+    return in_type_of(source, [&](auto zero) {
+        return times_dense(product, values, [&](auto in, Offset n_columns, double* out) {
+            weighted_sums<decltype(zero)>(product, in, n_columns, out, n_threads, monitor);
+        });
+    });
+}
+
+nb::object apply_to(const nb::object& source, const Array<double>& values, int n_threads) {
+    const Product product = read_product(source);
+    const Monitor monitor = make_monitor(nb::none());
+    return times_dense(product, values, [&](auto in, Offset n_columns, double* out) {
+        apply(product, in, n_columns, out, n_threads, monitor);
     });
 }
 
 nb::object nonzeros(const nb::object& source, int n_threads, const nb::object& on_progress) {
-    return with_product(source, [&](const auto& product) {
-        const Monitor monitor = make_monitor(on_progress);
-        Owned<std::int64_t> counts(product.query.n_rows());
+    const Product product = read_product(source);
+    const Monitor monitor = make_monitor(on_progress);
+    return in_type_of(source, [&](auto zero) {
+        Buffer<std::int64_t> counts(product.query.n_rows);
         {
             const nb::gil_scoped_release no_gil;
-            count_nonzeros(product, counts.data.get(), n_threads, monitor);
+            count_nonzeros<decltype(zero)>(product, counts.data(), n_threads, monitor);
         }
-        return counts.to_numpy();
+        return to_numpy(std::move(counts));
     });
+}
+
+nb::object collisions(const nb::object& source, int n_threads) {
+    const Product product = read_product(source);
+    const Monitor monitor = make_monitor(nb::none());
+    Buffer<std::int64_t> counts(product.query.n_rows);
+    {
+        const nb::gil_scoped_release no_gil;
+        for_each_block(product.query.n_rows, 1024, n_threads, monitor, [&] {
+            return [&](Offset begin, Offset end, const auto&) {
+                for (Offset row = begin; row < end; ++row) counts[row] = product.collisions(row);
+            };
+        });
+    }
+    return to_numpy(std::move(counts));
 }
 
 }  // namespace
 
 void register_rows(nb::module_& module) {
     using namespace nb::literals;
-    module.def("csr_rows", &csr_rows, "product"_a, "n_threads"_a, "wide_indices"_a,
+    module.def("csr_rows", &rows_of, "product"_a, "sort"_a, "n_threads"_a, "wide_indices"_a,
                "on_progress"_a.none());
     module.def("nearest", &nearest, "product"_a, "k"_a, "n_threads"_a, "on_progress"_a.none());
     module.def("sums", &sums, "product"_a, "values"_a.noconvert(), "n_threads"_a,
                "on_progress"_a.none());
+    module.def("apply", &apply_to, "product"_a, "values"_a.noconvert(), "n_threads"_a);
     module.def("nonzeros", &nonzeros, "product"_a, "n_threads"_a, "on_progress"_a.none());
+    module.def("collisions", &collisions, "product"_a, "n_threads"_a);
 }
 
 }  // namespace leafkernel::bindings

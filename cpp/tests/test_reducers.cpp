@@ -1,47 +1,52 @@
-// Every reducer against the dense matrix, for all types and numbers of threads.
+// Every reducer against the dense matrix, for all kinds of weights, types and numbers of threads.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "check.hpp"
+#include "leafkernel/csr_rows.hpp"
+#include "leafkernel/matvec.hpp"
 #include "leafkernel/reducers.hpp"
 
 using namespace leafkernel;
+using leafkernel::testing::Kind;
 using leafkernel::testing::RandomProduct;
 
 namespace {
 
-template <class Index, class Value, class LeafId>
-void check_rows(const RandomProduct<Value, LeafId>& random, const std::vector<Value>& dense,
-                int n_threads) {
+bool close(double a, double b, double tolerance) { return std::abs(a - b) <= tolerance * std::abs(b); }
+
+// Returns the dense matrix that the rows make, having compared it.
+template <class Index, class Value>
+std::vector<Value> check_rows(const RandomProduct& random, bool sorted, int n_threads) {
     const auto product = random.view();
-    auto builder = build_rows(product, n_threads, {});
-    const auto offsets = builder->row_offsets();
-    std::vector<Index> columns(static_cast<std::size_t>(offsets.back()));
-    std::vector<Value> values(columns.size());
-    builder->join(std::span<const Offset>(offsets), columns.data(), values.data(), n_threads, {});
-    Offset e = 0;
+    const auto expected = random.dense();
+    const auto matrix = csr_rows<Index, Value>(product, sorted, n_threads, {});
+    CHECK(matrix.columns.size() == matrix.offsets[random.n_rows]);
+    std::vector<Value> dense(expected.size());
     for (Offset row = 0; row < random.n_rows; ++row) {
-        CHECK(offsets[row] == e);
-        for (SampleId sample = 0; sample < random.n_samples; ++sample) {
-            const Value expected = dense[row * random.n_samples + sample];
-            if (expected == Value{0}) continue;
-            CHECK(e < offsets[row + 1]);
-            CHECK(columns[e] == sample);
-            CHECK(values[e] == expected);
-            ++e;
+        for (Offset e = matrix.offsets[row]; e < matrix.offsets[row + 1]; ++e) {
+            if (sorted && e > matrix.offsets[row]) CHECK(matrix.columns[e - 1] < matrix.columns[e]);
+            auto& entry = dense[row * random.n_samples + matrix.columns[e]];
+            CHECK(entry == Value{0});  // no column twice
+            entry = matrix.values[e];
+            CHECK(entry != Value{0});
         }
     }
-    CHECK(e == offsets.back());
+    const double tolerance = std::is_same_v<Value, float> ? 1e-6 : 1e-13;
+    for (std::size_t i = 0; i < dense.size(); ++i) CHECK(close(dense[i], expected[i], tolerance));
 
     std::vector<std::int64_t> counts(static_cast<std::size_t>(random.n_rows));
-    count_nonzeros(product, counts.data(), n_threads, {});
-    for (Offset row = 0; row < random.n_rows; ++row)
-        CHECK(counts[row] == offsets[row + 1] - offsets[row]);
+    count_nonzeros<Value>(product, counts.data(), n_threads, {});
+    for (Offset row = 0; row < random.n_rows; ++row) {
+        CHECK(counts[row] == matrix.offsets[row + 1] - matrix.offsets[row]);
+        CHECK(counts[row] <= product.collisions(row) + !random.diagonal.empty());
+    }
+    return dense;
 }
 
-template <class Value, class LeafId>
-void check_top_k(const RandomProduct<Value, LeafId>& random, const std::vector<Value>& dense, Offset k,
+template <class Value>
+void check_top_k(const RandomProduct& random, const std::vector<Value>& dense, Offset k,
                  int n_threads) {
     std::vector<Value> similarities(static_cast<std::size_t>(random.n_rows * k));
     std::vector<std::int64_t> samples(similarities.size());
@@ -49,7 +54,7 @@ void check_top_k(const RandomProduct<Value, LeafId>& random, const std::vector<V
     for (Offset row = 0; row < random.n_rows; ++row) {
         std::vector<SampleId> order(static_cast<std::size_t>(random.n_samples));
         std::iota(order.begin(), order.end(), 0);
-        std::erase(order, random.own[row]);
+        std::erase(order, random.sample_at[random.own[row]]);
         const Value* values = dense.data() + row * random.n_samples;
         std::stable_sort(order.begin(), order.end(),
                          [&](SampleId a, SampleId b) { return values[a] > values[b]; });
@@ -60,14 +65,17 @@ void check_top_k(const RandomProduct<Value, LeafId>& random, const std::vector<V
     }
 }
 
-template <class Value, class LeafId>
-void check_sums(const RandomProduct<Value, LeafId>& random, const std::vector<Value>& dense,
+// P V by rows and, where P is the plain product, through the leaves.
+template <class Value>
+void check_sums(const RandomProduct& random, const std::vector<Value>& dense, Offset n_columns,
                 int n_threads) {
-    const Offset n_columns = 2;
     std::vector<double> values(static_cast<std::size_t>(random.n_samples * n_columns));
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<double>(i));
     std::vector<double> sums(static_cast<std::size_t>(random.n_rows * n_columns));
-    weighted_sums(random.view(), values, n_columns, sums.data(), n_threads, {});
+    auto through_leaves = sums;
+    weighted_sums<Value>(random.view(), values, n_columns, sums.data(), n_threads, {});
+    const bool is_plain = random.diagonal.empty() && random.n_words == 0;
+    if (is_plain) apply(random.view(), values, n_columns, through_leaves.data(), n_threads, {});
     for (Offset row = 0; row < random.n_rows; ++row) {
         for (Offset c = 0; c < n_columns; ++c) {
             double expected = 0.0;
@@ -76,79 +84,54 @@ void check_sums(const RandomProduct<Value, LeafId>& random, const std::vector<Va
                     static_cast<double>(dense[row * random.n_samples + s]) * values[s * n_columns + c];
             }
             CHECK(std::abs(sums[row * n_columns + c] - expected) < 1e-9);
+            if (is_plain) CHECK(std::abs(through_leaves[row * n_columns + c] - expected) < 1e-4);
         }
     }
 }
 
-template <class Value, class LeafId>
+template <class Value>
 void check_all() {
+    const auto kinds = {Kind::ones, Kind::flags, Kind::counts, Kind::floats, Kind::doubles};
     unsigned seed = 0;
-    for (Offset n_rows : {0, 1, 100}) {
-        for (double density : {0.02, 0.3, 1.0}) {
-            for (bool with_diagonal : {false, true}) {
-                for (bool with_oob : {false, true}) {
-                    const RandomProduct<Value, LeafId> random(++seed, n_rows, 150, 20, density,
-                                                              with_diagonal, with_oob);
-                    const auto dense = random.dense();
-                    for (int n_threads : {1, 3}) {
-                        check_rows<std::int32_t>(random, dense, n_threads);
-                        check_rows<std::int64_t>(random, dense, n_threads);
-                        check_top_k(random, dense, 0, n_threads);
-                        check_top_k(random, dense, 7, n_threads);
-                        check_top_k(random, dense, 149, n_threads);
-                        check_sums(random, dense, n_threads);
-                    }
+    for (const Kind query : kinds) {
+        for (const Kind reference : kinds) {
+            for (int options = 0; options < 16; ++options) {
+                const Offset n_rows = options == 0 ? 0 : 20;
+                const RandomProduct random(++seed, n_rows, 60, 9,
+                                           {.query = query,
+                                            .reference = reference,
+                                            .factors = (options & 1) != 0,
+                                            .diagonal = (options & 2) != 0,
+                                            .oob = (options & 4) != 0,
+                                            .wide = (options & 8) != 0,
+                                            .density = options % 3 == 0 ? 0.1 : 0.7});
+                for (const int n_threads : {1, 3}) {
+                    check_rows<std::int64_t, Value>(random, false, n_threads);
+                    const auto dense = check_rows<std::int32_t, Value>(random, true, n_threads);
+                    for (const Offset k : {0, 7, 59}) check_top_k(random, dense, k, n_threads);
+                    for (const Offset columns : {1, 2, 17})
+                        check_sums(random, dense, columns, n_threads);
                 }
             }
         }
     }
 }
 
-// Rows from many threads that overflow their slabs: others must follow, and all be joined in order.
-void check_many_slabs() {
-    const Offset n_rows = 60000;
-    CsrBuilder<float> builder(n_rows);
-    for_each_block(n_rows, 7, 3, {}, [&] {
-        return [writer = CsrBuilder<float>::Writer(builder, 11)](Offset begin, Offset end,
-                                                                 const auto&) mutable {
-            for (Offset row = begin; row < end; ++row) {
-                writer(row, [&](auto&& visit) {
-                    for (Offset i = 0; i < row % 11; ++i) {
-                        visit(static_cast<SampleId>(i), static_cast<float>(row + i));
-                    }
-                });
-            }
-        };
-    });
-    const auto offsets = builder.row_offsets();
-    std::vector<std::int32_t> columns(static_cast<std::size_t>(offsets.back()));
-    std::vector<float> values(columns.size());
-    builder.join(std::span<const Offset>(offsets), columns.data(), values.data(), 3, {});
-    for (Offset row = 0; row < n_rows; ++row) {
-        CHECK(offsets[row + 1] - offsets[row] == row % 11);
-        for (Offset i = 0; i < row % 11; ++i) {
-            CHECK(columns[offsets[row] + i] == i);
-            CHECK(values[offsets[row] + i] == static_cast<float>(row + i));
-        }
-    }
-}
-
-// Enough work for many blocks of the real loop on many threads.
-void check_many_blocks() {
-    const RandomProduct<float, std::int32_t> random(99, 1500, 2000, 20, 0.5, true, true);
-    const auto dense = random.dense();
-    check_rows<std::int32_t>(random, dense, 4);
+// Several chunks of rows, many blocks and threads, and counts of more trees than a byte holds.
+void check_many() {
+    const RandomProduct random(99, 9000, 300, 12, {.reference = Kind::counts, .diagonal = true});
+    const auto dense = check_rows<std::int32_t, float>(random, true, 4);
+    CHECK(dense == (check_rows<std::int32_t, float>(random, true, 1)));
+    CHECK(dense == (check_rows<std::int32_t, float>(random, false, 3)));
     check_top_k(random, dense, 9, 4);
-    check_sums(random, dense, 4);
+    const RandomProduct counts(100, 50, 40, 700, {.query = Kind::flags});
+    check_rows<std::int32_t, double>(counts, true, 2);
 }
 
 }  // namespace
 
 int main() {
-    check_all<float, std::int32_t>();
-    check_all<float, std::int64_t>();
-    check_all<double, std::int32_t>();
-    check_all<double, std::int64_t>();
-    check_many_slabs();
-    check_many_blocks();
+    check_all<float>();
+    check_all<double>();
+    check_many();
 }

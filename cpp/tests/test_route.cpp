@@ -51,12 +51,11 @@ void check(unsigned seed, int n_features, Offset n_rows, bool with_missing, bool
     std::vector<Tree> trees;
     std::vector<NodeBits> nodes;
     std::vector<std::uint8_t> missing;
-    std::vector<std::int64_t> leaf_of_node;
+    std::vector<std::int32_t> leaf_of_node;
     std::vector<Offset> tree_offsets{0};
-    Offset n_leaves = 0;
-    std::vector<Offset> first_leaf;
+    std::vector<Offset> leaf_offsets{0};
     for (int t = 0; t < 5; ++t) {
-        trees.emplace_back(random, n_features, t == 0 ? 0 : 3 * t);
+        trees.emplace_back(random, n_features, t == 2 ? 0 : 3 * t + 1);
         const Tree& tree = trees.back();
         const auto size = tree.left.size();
         nodes.resize(nodes.size() + size);
@@ -64,15 +63,14 @@ void check(unsigned seed, int n_features, Offset n_rows, bool with_missing, bool
         leaf_of_node.resize(nodes.size());
         const Offset first = tree_offsets.back();
         const auto at = [](const auto& array) { return [&array](Offset i) { return array[i]; }; };
-        first_leaf.push_back(n_leaves);
         const std::function<std::int64_t(Offset)> left = at(tree.left), right = at(tree.right);
-        n_leaves +=
-            pack_tree(static_cast<Offset>(size), left, right, at(tree.feature), at(tree.threshold),
-                      at(tree.missing), n_leaves, left_bits, nodes.data() + first,
-                      missing.data() + first, leaf_of_node.data() + first);
+        pack_tree(static_cast<Offset>(size), left, right, at(tree.feature), at(tree.threshold),
+                  at(tree.missing), left_bits, nodes.data() + first, missing.data() + first,
+                  leaf_of_node.data() + first);
+        leaf_offsets.push_back(leaf_offsets.back() + count_leaves(static_cast<Offset>(size), left));
         tree_offsets.push_back(static_cast<Offset>(nodes.size()));
     }
-    const RouteTable table{nodes, tree_offsets, missing, leaf_of_node, left_bits};
+    const RouteTable table{nodes, tree_offsets, missing, leaf_of_node, leaf_offsets, left_bits};
 
     std::vector<float> dense(static_cast<std::size_t>(n_rows * n_features));
     for (auto& x : dense) {
@@ -102,7 +100,7 @@ void check(unsigned seed, int n_features, Offset n_rows, bool with_missing, bool
         for (Offset row = 0; row < n_rows; ++row) {
             for (std::size_t t = 0; t < trees.size(); ++t) {
                 const auto node = trees[t].leaf_node(dense.data() + row * n_features);
-                Offset number = first_leaf[t];
+                Offset number = leaf_offsets[t];
                 for (std::int64_t i = 0; i < node; ++i) number += trees[t].left[i] < 0;
                 CHECK(leaves[row * static_cast<Offset>(trees.size()) + static_cast<Offset>(t)] ==
                       number);

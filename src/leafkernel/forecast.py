@@ -81,7 +81,7 @@ class Forecast:
 def forecast(product: Product, engine: Engine, *, limit: int) -> Forecast:
     """Count collisions exactly, and estimate nonzeros from a fixed random sample of rows."""
     m, n = product.shape
-    collisions = product.collisions()
+    collisions = engine.collisions(product)
     bound = np.minimum(collisions, n)
     if product.diagonal is not None:
         bound = np.minimum(bound + 1, n)  # a diagonal may be set where no leaf is shared
@@ -103,7 +103,7 @@ def forecast(product: Product, engine: Engine, *, limit: int) -> Forecast:
         nonzeros=nonzeros,
         nonzeros_error=error,
         nonzeros_at_most=at_most,
-        bytes=csr_bytes(m, nonzeros + error, product.query_weights.dtype.itemsize),
+        bytes=csr_bytes(m, nonzeros + error, product.dtype.itemsize),
         limit=limit,
     )
 

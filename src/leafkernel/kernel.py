@@ -1,8 +1,9 @@
-"""A fitted kernel: a scheme's maps over the training samples, and the products asked of them."""
+"""A fitted kernel: a scheme's weights over the training samples, and the products asked of them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -10,14 +11,9 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from leafkernel.leaf_index import Array, ForestStats, LeafIndex, Samples
-from leafkernel.leaf_maps import (
-    index_by_leaf,
-    query_map,
-    reference_map,
-    symmetrized,
-    transposed_map,
-)
-from leafkernel.schemes import WeightScheme
+from leafkernel.leaf_maps import leaf_map, query_weights, reference_weights, side_by_side
+from leafkernel.schemes import Weighting, WeightScheme
+from leafkernel.weighting import WeighedLeaves, leaf_id_type
 
 Diagonal = Literal["scheme", "one", "zero", "adjusted"]
 
@@ -28,25 +24,30 @@ class Product:
 
     Attributes
     ----------
-    query_offsets, query_leaves, query_weights : ndarray
-        The query map in CSR form, offsets as int64.
+    rows : WeighedLeaves
+        The leaves of the query rows and their weights.
+    query : Weighting
+        All factors of the query weights; those of entries as in ``rows``.
     reference : LeafIndex
-        The reference map by leaf.
+        The reference samples by leaf.
     row_order : ndarray of int64 of shape (m,)
         The order to compute the rows in.
+    dtype : dtype
+        Type of the results.
     own : ndarray of int32 of shape (m,), optional
-        The reference id of each query row, where the queries are the training samples.
+        The place of the reference sample that each query row is, where the queries are the training
+        samples.
     diagonal : ndarray of float64 of shape (m,), optional
         What to put at (row, own[row]) instead of the scheme's value.
     query_oob, reference_oob : ndarray of uint64, optional
-        Packed out-of-bag flags, where entries are to be divided by S(x, x').
+        Packed out-of-bag flags, where entries are to be divided by S(x, x'), by row and by place.
     """
 
-    query_offsets: npt.NDArray[np.int64]
-    query_leaves: Array
-    query_weights: Array
+    rows: WeighedLeaves
+    query: Weighting
     reference: LeafIndex
     row_order: npt.NDArray[np.int64]
+    dtype: np.dtype[Any]
     own: npt.NDArray[np.int32] | None = None
     diagonal: npt.NDArray[np.float64] | None = None
     query_oob: npt.NDArray[np.uint64] | None = None
@@ -55,12 +56,25 @@ class Product:
     @property
     def n_rows(self) -> int:
         """Number of query rows, m."""
-        return len(self.query_offsets) - 1
+        return len(self.rows.leaf)
 
     @property
     def shape(self) -> tuple[int, int]:
         """Shape of P: (m, n)."""
         return self.n_rows, self.reference.n_samples
+
+    @property
+    def scale(self) -> float:
+        """Factor for all entries."""
+        return self.query.scale * self.reference.scale
+
+    @cached_property
+    def by_leaf(self) -> npt.NDArray[np.float64] | None:
+        """Factor of each leaf, of both sides together."""
+        first, second = self.query.by_leaf, self.reference.by_leaf
+        if first is None or second is None:
+            return second if first is None else first
+        return first * second
 
     @property
     def n_oob_words(self) -> int:
@@ -69,44 +83,51 @@ class Product:
 
     def take(self, rows: npt.NDArray[np.int64]) -> Product:
         """Return the product for some of the rows."""
-        arrays = (self.query_weights, self.query_leaves, self.query_offsets)
-        query = csr_array(arrays, shape=(self.n_rows, len(self.reference.offsets) - 1))[rows]
-        return Product(
-            query_offsets=query.indptr.astype(np.int64, copy=False),
-            query_leaves=query.indices,
-            query_weights=query.data,
-            reference=self.reference,
+        query = self.query.rows(rows)
+        return replace(
+            self,
+            rows=WeighedLeaves.of(self.rows.leaf[rows], query),
+            query=query,
             row_order=np.arange(len(rows)),
             own=None if self.own is None else self.own[rows],
             diagonal=None if self.diagonal is None else self.diagonal[rows],
             query_oob=None if self.query_oob is None else self.query_oob[rows],
-            reference_oob=self.reference_oob,
         )
-
-    def collisions(self) -> npt.NDArray[np.int64]:
-        """Return the leaf collisions of each row, shape (m,): its work, and a bound on nonzeros."""
-        sizes = self.reference.leaf_sizes
-        counts = np.empty(self.n_rows, dtype=np.int64)
-        for begin in range(0, self.n_rows, 1 << 14):
-            bounds = self.query_offsets[begin : begin + (1 << 14) + 1]
-            running = np.zeros(bounds[-1] - bounds[0] + 1, dtype=np.int64)
-            np.cumsum(sizes[self.query_leaves[bounds[0] : bounds[-1]]], out=running[1:])
-            counts[begin : begin + len(bounds) - 1] = np.diff(running[bounds - bounds[0]])
-        return counts
 
 
 @dataclass(frozen=True)
 class LeafKernel:
-    """The maps of one scheme over the training samples of one forest.
+    """The weights of one scheme over the training samples of one forest. Build it with :meth:`fit`.
 
-    Build it with :meth:`fit`. ``query`` is the training samples' query map Q; the reference map W
-    is kept by leaf, in ``index``, and equals Q for symmetric schemes.
+    Attributes
+    ----------
+    scheme : WeightScheme
+        The rule.
+    forest : ForestStats
+        What the training samples say of leaves and trees.
+    leaf : ndarray of shape (n, T), or (n, 2T) where the kernel is symmetrised
+        Leaves of the training samples.
+    query, reference : Weighting
+        How they weigh on either side.
+    index : LeafIndex
+        The reference side by leaf.
+    dtype : dtype
+        Type of every proximity.
+    symmetrize : bool
+        Whether it is (P + Pᵀ)/2 of a scheme that is not symmetric.
+    own_diagonal : ndarray of shape (n,), optional
+        What the diagonal policy puts on the diagonal.
+    packed_oob : ndarray of uint64, optional
+        Out-of-bag flags of the training samples, where the scheme divides by shared counts.
     """
 
     scheme: WeightScheme
     forest: ForestStats
-    query: csr_array
+    leaf: Array
+    query: Weighting
+    reference: Weighting
     index: LeafIndex
+    dtype: np.dtype[Any]
     symmetrize: bool
     own_diagonal: npt.NDArray[np.float64] | None
     packed_oob: npt.NDArray[np.uint64] | None
@@ -121,21 +142,37 @@ class LeafKernel:
         diagonal: Diagonal,
         symmetrize: bool,
         dtype: np.dtype[Any],
+        n_threads: int = 1,
     ) -> LeafKernel:
         """Weigh the training samples and index them by leaf."""
-        query = query_map(scheme, samples, forest, dtype)
+        leaf = samples.leaf
+        query = query_weights(scheme, samples, forest, dtype)
         reference = query
         if not scheme.symmetric:
-            reference = reference_map(scheme, samples, forest, dtype)
+            reference = reference_weights(scheme, samples, forest, dtype)
         # (P + Pᵀ)/2 is P itself where the scheme is symmetric already.
         symmetrize = symmetrize and not scheme.symmetric
         if symmetrize:
-            query, reference = symmetrized(query, reference), symmetrized(reference, query)
+            query, reference = (
+                side_by_side(leaf, query, reference, dtype),
+                side_by_side(leaf, reference, query, dtype),
+            )
+            leaf = _twice(leaf, forest)
+        index = LeafIndex.of(
+            leaf,
+            reference,
+            sample_at=_locality_order(leaf).astype(np.int32),
+            n_leaves=forest.n_leaves * (1 + symmetrize),
+            n_threads=n_threads,
+        )
         return cls(
             scheme=scheme,
             forest=forest,
+            leaf=leaf,
             query=query,
-            index=index_by_leaf(reference, _locality_order(samples)),
+            reference=reference,
+            index=index,
+            dtype=dtype,
             symmetrize=symmetrize,
             own_diagonal=_diagonal(diagonal, scheme, samples, forest),
             packed_oob=None if scheme.separable else samples.packed_oob(),
@@ -147,56 +184,103 @@ class LeafKernel:
         return self.index.n_samples
 
     @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the weights and of every proximity."""
-        dtype: np.dtype[Any] = self.query.dtype
-        return dtype
+    def n_coordinates(self) -> int:
+        """Columns of the maps: L, or 2L where the kernel is symmetrised."""
+        return len(self.index.offsets) - 1
 
-    def reference(self) -> csr_array:
-        """Return W, shape (n, L), or (n, 2L) where the kernel was symmetrised."""
-        if self.scheme.symmetric:
-            return self.query
-        return csr_array(transposed_map(self.index).T.tocsr())
+    @cached_property
+    def _oob_by_place(self) -> npt.NDArray[np.uint64] | None:
+        return None if self.packed_oob is None else self.packed_oob[self.index.sample_at]
 
-    def query_of(self, samples: Samples) -> csr_array:
-        """Return Q of other samples, shape (m, L), or (m, 2L) where the kernel was symmetrised."""
-        query = query_map(self.scheme, samples, self.forest, self.dtype)
-        if self.symmetrize:
-            reference = reference_map(self.scheme, samples, self.forest, self.dtype)
-            return symmetrized(query, reference)
-        return query
+    def query_map(self, samples: Samples | None = None) -> csr_array:
+        """Return Q of the training samples or of others, shape (m, n_coordinates)."""
+        if samples is None:
+            return leaf_map(self.leaf, self.query, self.n_coordinates, self.dtype)
+        return leaf_map(*self._weigh(samples), self.n_coordinates, self.dtype)
 
-    def training_product(self, rows: slice | Array = slice(None)) -> Product:
+    def reference_map(self) -> csr_array:
+        """Return W, shape (n, n_coordinates)."""
+        return leaf_map(self.leaf, self.reference, self.n_coordinates, self.dtype)
+
+    def training_product(self, rows: slice = slice(None)) -> Product:
         """Return the product for training samples in their training role."""
-        own = np.arange(self.n_samples, dtype=np.int32)[rows]
-        query = self.query if len(own) == self.n_samples else self.query[rows]
-        diagonal = None if self.own_diagonal is None else self.own_diagonal[rows]
-        oob = None if self.packed_oob is None else np.ascontiguousarray(self.packed_oob[rows])
-        row_order = self.index.sample_at.astype(np.int64)
-        if len(own) < self.n_samples:
-            row_order = np.arange(len(own))
-        return self._product(query, row_order, own=own, diagonal=diagonal, query_oob=oob)
+        leaf = self.leaf[rows]
+        is_all = len(leaf) == self.n_samples
+        row_order = self.index.sample_at.astype(np.int64) if is_all else _locality_order(leaf)
+        return Product(
+            rows=WeighedLeaves.of(leaf, self.query.rows(rows)),
+            query=self.query.rows(rows),
+            reference=self.index,
+            row_order=row_order,
+            dtype=self.dtype,
+            own=self.index.place_of[rows],
+            diagonal=None if self.own_diagonal is None else self.own_diagonal[rows],
+            query_oob=None if self.packed_oob is None else self.packed_oob[rows],
+            reference_oob=self._oob_by_place,
+        )
 
     def product(self, samples: Samples) -> Product:
         """Return the product for unseen samples."""
-        oob = None if self.packed_oob is None else samples.packed_oob()
-        return self._product(self.query_of(samples), _locality_order(samples), query_oob=oob)
-
-    def _product(self, query: csr_array, row_order: Array, **known: Any) -> Product:
+        leaf, query = self._weigh(samples)
         return Product(
-            query_offsets=query.indptr.astype(np.int64, copy=False),
-            query_leaves=query.indices,
-            query_weights=query.data,
+            rows=WeighedLeaves.of(leaf, query),
+            query=query,
             reference=self.index,
-            row_order=row_order,
-            reference_oob=self.packed_oob,
-            **known,
+            row_order=_locality_order(leaf),
+            dtype=self.dtype,
+            query_oob=None if self.packed_oob is None else samples.packed_oob(),
+            reference_oob=self._oob_by_place,
         )
 
+    def transposed_product(self, samples: Samples | None = None, *, n_threads: int = 1) -> Product:
+        """Return the product for Pᵀ: training samples against the queries."""
+        leaf, query = (self.leaf, self.query) if samples is None else self._weigh(samples)
+        return Product(
+            rows=WeighedLeaves.of(self.leaf, self.reference),
+            query=self.reference,
+            reference=LeafIndex.of(
+                leaf,
+                query,
+                sample_at=_locality_order(leaf).astype(np.int32),
+                n_leaves=self.n_coordinates,
+                n_threads=n_threads,
+            ),
+            row_order=self.index.sample_at.astype(np.int64),
+            dtype=self.dtype,
+        )
 
-def _locality_order(samples: Samples) -> npt.NDArray[np.int64]:
+    def diagonal_shift(self) -> npt.NDArray[np.float64] | None:
+        """Return what the diagonal policy adds to the diagonal of Q Wᵀ, shape (n,)."""
+        if self.own_diagonal is None:
+            return None
+        shift: npt.NDArray[np.float64] = self.own_diagonal.copy()
+        for begin in range(0, self.n_samples, 1 << 14):
+            rows = slice(begin, begin + (1 << 14))
+            leaf = self.leaf[rows]
+            shift[rows] -= np.einsum(
+                "it,it->i", self.query.rows(rows).dense(leaf), self.reference.rows(rows).dense(leaf)
+            )
+        return shift
+
+    def _weigh(self, samples: Samples) -> tuple[Array, Weighting]:
+        """Return the leaves and query weights of unseen samples."""
+        query = query_weights(self.scheme, samples, self.forest, self.dtype)
+        if not self.symmetrize:
+            return samples.leaf, query
+        reference = reference_weights(self.scheme, samples, self.forest, self.dtype)
+        both = side_by_side(samples.leaf, query, reference, self.dtype)
+        return _twice(samples.leaf, self.forest), both
+
+
+def _twice(leaf: Array, forest: ForestStats) -> Array:
+    """Return the leaves beside themselves under other ids, shape (n, 2T)."""
+    both = np.concatenate([leaf, leaf.astype(np.int64) + forest.n_leaves], axis=1)
+    return both.astype(leaf_id_type(2 * forest.n_leaves), copy=False)
+
+
+def _locality_order(leaf: Array) -> npt.NDArray[np.int64]:
     """Order samples by their leaf in the first tree: those in one leaf share many others too."""
-    order: npt.NDArray[np.int64] = np.argsort(samples.leaf[:, 0], kind="stable")
+    order: npt.NDArray[np.int64] = np.argsort(leaf[:, 0], kind="stable")
     return order
 
 

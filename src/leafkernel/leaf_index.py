@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+import leafkernel._native as core
 from leafkernel._progress import track
+from leafkernel.weighting import WeighedLeaves, Weighting
 
 Array = npt.NDArray[Any]
 Track = Callable[..., Iterator[Any]]
@@ -108,7 +110,7 @@ class Samples:
     @cached_property
     def n_oob_trees(self) -> Array:
         """S(x) = Σ_t o_t(x), shape (n, 1) so that it divides (n, T) arrays."""
-        counts: Array = self.is_oob.sum(axis=1, keepdims=True, dtype=np.int64)
+        counts: Array = np.count_nonzero(self.is_oob, axis=1, keepdims=True)
         return counts
 
     def packed_oob(self) -> npt.NDArray[np.uint64]:
@@ -150,19 +152,14 @@ class ForestStats:
     track: Track = track
 
     @classmethod
-    def of(cls, samples: Samples, leaf_offsets: Array, **known: Any) -> ForestStats:
+    def of(
+        cls, samples: Samples, leaf_offsets: Array, *, n_threads: int = 1, **known: Any
+    ) -> ForestStats:
         """Count what the training samples say."""
-        n_leaves = int(leaf_offsets[-1])
-        weights = samples.in_bag_weights
-        leaf_mass = np.zeros(n_leaves, dtype=np.int64)
-        in_bag_masses = None if weights is None else np.zeros(n_leaves)
-        for tree in range(samples.leaf.shape[1]):  # tree by tree: no (n, T) temporaries
-            first, end = leaf_offsets[tree], leaf_offsets[tree + 1]
-            local = samples.leaf[:, tree] - first
-            leaf_mass[first:end] = np.bincount(local, minlength=end - first)
-            if in_bag_masses is not None and weights is not None:
-                in_bag_masses[first:end] = np.bincount(local, weights[:, tree], end - first)
-        return cls(leaf_offsets, leaf_mass, in_bag_masses, **known)
+        weighting = Weighting(by_entry=samples.in_bag_weights)
+        rows = WeighedLeaves.of(samples.leaf, weighting, np.dtype(np.float64))
+        masses = core.leaf_masses(rows, int(leaf_offsets[-1]), n_threads)
+        return cls(leaf_offsets, *masses, **known)
 
     @property
     def n_trees(self) -> int:
@@ -209,21 +206,58 @@ class LeafIndex:
         The samples of leaf ℓ are at the places ``members[offsets[ℓ]:offsets[ℓ + 1]]``.
     members : ndarray of int32
         Places, ascending within a leaf.
-    weights : ndarray of float32 or float64
-        Reference weight of each member.
+    weights : ndarray, optional
+        Factor of each member's weight; one for all where there is none.
+    by_place : ndarray of float64 of shape (n,), optional
+        Factor of the sample at each place.
+    by_leaf : ndarray of float64 of shape (L,), optional
+        Factor of each leaf.
+    scale : float
+        Factor for all.
     sample_at : ndarray of int32 of shape (n,)
         The reference sample at each place.
     """
 
     offsets: npt.NDArray[np.int64]
     members: npt.NDArray[np.int32]
-    weights: Array
+    weights: Array | None
+    by_place: npt.NDArray[np.float64] | None
+    by_leaf: npt.NDArray[np.float64] | None
+    scale: float
     sample_at: npt.NDArray[np.int32]
+
+    @classmethod
+    def of(
+        cls,
+        leaf: Array,
+        weighting: Weighting,
+        *,
+        sample_at: npt.NDArray[np.int32],
+        n_leaves: int,
+        n_threads: int = 1,
+    ) -> LeafIndex:
+        """List samples by leaf, at the places of the order given."""
+        rows = WeighedLeaves.of(leaf, weighting)
+        by_sample = weighting.by_sample
+        return cls(
+            *core.list_by_leaf(rows, sample_at, n_leaves, n_threads),
+            by_place=None if by_sample is None else by_sample[sample_at],
+            by_leaf=weighting.by_leaf,
+            scale=weighting.scale,
+            sample_at=sample_at,
+        )
 
     @property
     def n_samples(self) -> int:
         """Number of reference samples, n."""
         return len(self.sample_at)
+
+    @cached_property
+    def place_of(self) -> npt.NDArray[np.int32]:
+        """The place of each sample, shape (n,)."""
+        place = np.empty_like(self.sample_at)
+        place[self.sample_at] = np.arange(len(place), dtype=np.int32)
+        return place
 
     @property
     def leaf_sizes(self) -> npt.NDArray[np.int64]:

@@ -1,60 +1,80 @@
-"""P as a linear operator: products with vectors through the maps, without P."""
+"""P as a linear operator: products with vectors through the leaves, without P."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator
+
+from leafkernel.engines import Engine
+from leafkernel.kernel import Product
 
 Array = npt.NDArray[Any]
 
 
 class ProximityOperator(LinearOperator):
-    """P v = Q (Wᵀ v) + d ∘ v in O((m + n) T), and its adjoint.
+    """P V = Q (Wᵀ V) + d ∘ V in O((m + n) T) for each column, and its adjoint.
+
+    Sums are kept in float64; the result has the type that NumPy gives ``P @ V``.
 
     Parameters
     ----------
-    query : csr_array of shape (m, L)
-        The query map Q.
-    reference_t : csr_array of shape (L, n)
-        The transposed reference map Wᵀ.
+    engine : Engine
+        What computes.
+    product : Product
+        Q and W.
+    transpose : callable
+        Returns the product for Pᵀ. Called once, when the adjoint is first used.
     diagonal_shift : ndarray of shape (n,), optional
         d: what the diagonal policy adds to the diagonal of Q Wᵀ.
     """
 
     def __init__(
-        self, query: csr_array, reference_t: csr_array, diagonal_shift: Array | None = None
+        self,
+        engine: Engine,
+        product: Product,
+        transpose: Callable[[], Product],
+        diagonal_shift: Array | None = None,
     ) -> None:
-        self.query = query
-        self.reference_t = reference_t
+        self.engine = engine
+        self.product = product
         self.diagonal_shift = diagonal_shift
-        super().__init__(dtype=query.dtype, shape=(query.shape[0], reference_t.shape[1]))
+        self._make_transposed = transpose
+        self._transposed: Product | None = None
+        super().__init__(dtype=product.dtype, shape=product.shape)
 
     def _matmat(self, V: Array) -> Array:
-        out: Array = self.query @ (self.reference_t @ V)
-        return out if self.diagonal_shift is None else out + self.diagonal_shift[:, None] * V
+        return self._times(self.product, V)
 
     def _matvec(self, v: Array) -> Array:
         return self._matmat(v.reshape(-1, 1)).ravel()
 
     def _rmatmat(self, V: Array) -> Array:
-        out: Array = self.reference_t.T @ (self.query.T @ V)
-        return out if self.diagonal_shift is None else out + self.diagonal_shift[:, None] * V
+        return self._times(self._transposed_product(), V)
 
     def _rmatvec(self, v: Array) -> Array:
         return self._rmatmat(v.reshape(-1, 1)).ravel()
 
     def _adjoint(self) -> LinearOperator:
         return ProximityOperator(
-            csr_array(self.reference_t.T.tocsr()),
-            csr_array(self.query.T.tocsr()),
-            self.diagonal_shift,
+            self.engine, self._transposed_product(), lambda: self.product, self.diagonal_shift
         )
 
+    def _transpose(self) -> LinearOperator:
+        return self._adjoint()  # P is real
 
-def diagonal_of(query: csr_array, reference: csr_array) -> Array:
-    """Return the diagonal of Q Wᵀ, shape (n,), in float64."""
-    return np.asarray((query.astype(np.float64) * reference.astype(np.float64)).sum(axis=1)).ravel()
+    def _transposed_product(self) -> Product:
+        if self._transposed is None:
+            self._transposed = self._make_transposed()
+        return self._transposed
+
+    def _times(self, product: Product, V: Array) -> Array:
+        if np.iscomplexobj(V):
+            return self._times(product, V.real) + 1j * self._times(product, V.imag)
+        out: Array = self.engine.apply(product, np.asarray(V, dtype=np.float64))
+        if self.diagonal_shift is not None:
+            out += self.diagonal_shift[:, None] * V
+        return out.astype(np.result_type(self.dtype, V.dtype), copy=False)

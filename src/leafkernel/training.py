@@ -34,7 +34,7 @@ def read_samples(
     known: dict[str, Any] = {}
     if "in_bag" in scheme.needs:
         with _needed_by(scheme, "in-bag weights"):
-            in_bag = forest.in_bag(X, y, sample_weight, leaf)
+            in_bag = forest.in_bag(X, y, sample_weight, leaf, n_threads=n_threads)
         known = {"in_bag_weights": in_bag.weights, "oob_flags": in_bag.is_oob}
     if "labels" in scheme.needs:
         known["labels"] = _class_codes(y, scheme, forest)
@@ -52,7 +52,12 @@ def read_features(scheme: WeightScheme, X: Any) -> npt.NDArray[np.float64] | Non
 
 
 def read_stats(
-    forest: FittedForest, scheme: WeightScheme, samples: Samples, *, progress: bool
+    forest: FittedForest,
+    scheme: WeightScheme,
+    samples: Samples,
+    *,
+    progress: bool,
+    n_threads: int,
 ) -> ForestStats:
     """Return what the training samples say of leaves and trees, as far as the scheme needs it."""
     known: dict[str, Any] = {"track": partial(track, enabled=progress)}
@@ -67,7 +72,7 @@ def read_stats(
     if "paths" in scheme.needs:
         with _needed_by(scheme, "tree paths"):
             known["features_on_paths"] = forest.path_features()
-    return ForestStats.of(samples, forest.leaf_offsets, **known)
+    return ForestStats.of(samples, forest.leaf_offsets, n_threads=n_threads, **known)
 
 
 @contextmanager

@@ -1,21 +1,35 @@
 // THE loop: every result of the engine (matrix, neighbours, sums, counts) is a reducer fed by it.
 //
-//     row i of Q       leaf lists of W                    row i of P
-//     (leaf, q) ...    leaf -> (member, w) ...            (sample, sum of q·w) ...
-//         |                   |                                  |
-//         +-- for each leaf --+-- for each member: add --> RowAccumulator --> reducer
+//     leaves of row i      leaf lists                       row i of P
+//     (leaf, q) ...        leaf -> (place, w) ...           (place, value) ...
+//         |                    |                                |
+//         +-- for each leaf ---+-- for each member: add --> RowAccumulator --> reducer
 //
-// A row is summed by one thread in the order of its leaves, so a result never depends on the
-// number of threads.
+// A row is summed by one thread in the order of its trees, so a result never depends on the number
+// of threads.
 #pragma once
 
 #include <algorithm>
+#include <limits>
+#include <memory>
+#include <span>
+#include <vector>
 
+#include "leafkernel/memory.hpp"
 #include "leafkernel/parallel.hpp"
 #include "leafkernel/row_accumulator.hpp"
 #include "leafkernel/views.hpp"
 
 namespace leafkernel {
+
+// Rows of P, one behind the other: places and values of nonzero entries, in no particular order
+// within a row.
+template <class Value>
+struct RowBuffer {
+    Buffer<SampleId> places;
+    Buffer<Value> values;
+    Offset used = 0;
+};
 
 namespace detail {
 
@@ -29,37 +43,188 @@ inline void prefetch(const void* address) {
 
 // The lists of a row's leaves lie far apart in memory and most are short: without asking for them
 // ahead, the loop waits on memory most of the time.
-constexpr Offset lookahead = 8;
+constexpr std::size_t lookahead = 8;
+constexpr Offset cache_line = 64;
 
-template <class Value, class LeafId>
-void accumulate(const Product<Value, LeafId>& product, Offset row, RowAccumulator<double>& sums) {
-    const auto& query = product.query;
-    const auto& reference = product.reference;
-    const Offset end = query.offsets[row + 1];
-    for (Offset e = query.offsets[row]; e < end; ++e) {
-        if (e + 2 * lookahead < end) {
-            prefetch(&reference.offsets[query.leaves[e + 2 * lookahead]]);
+// Computes rows, one at a time, in the scratch memory of one thread.
+template <class Value>
+class RowComputer {
+public:
+    virtual ~RowComputer() = default;
+
+    // Asks for what compute(row) reads first, one and two rows ahead.
+    virtual void prepare(Offset next, Offset after_next) = 0;
+
+    // Adds a row to the buffer; returns its size.
+    virtual Offset compute(Offset row, RowBuffer<Value>& buffer) = 0;
+};
+
+struct NoWeights {};
+
+// Slot: what is summed, a count or a double. Weight: type of the members' weights.
+template <class Value, class Slot, class Weight>
+class RowComputerOf final : public RowComputer<Value> {
+    static constexpr bool counts = !std::is_same_v<Slot, double>;
+    static constexpr bool weighs = !std::is_same_v<Weight, NoWeights>;
+
+public:
+    RowComputerOf(const Product& product, std::span<const Weight> member_weights)
+        : product_(product),
+          member_weights_(member_weights),
+          sums_(product.reference.n_samples()),
+          visits_(static_cast<std::size_t>(product.query.n_trees)) {}
+
+    void prepare(Offset next, Offset after_next) override {
+        const auto& query = product_.query;
+        const Offset first = next * query.n_trees;
+        for (Offset e = first; e < first + query.n_trees; ++e) {
+            if (query.has(e)) prefetch(&product_.reference.offsets[query.leaves[e]]);
         }
-        if (e + lookahead < end) {
-            const Offset ahead = reference.offsets[query.leaves[e + lookahead]];
-            prefetch(reference.members.data() + ahead);
-            prefetch(reference.weights.data() + ahead);
+        const auto* begin = static_cast<const char*>(query.leaves.address(after_next * query.n_trees));
+        const auto* end =
+            static_cast<const char*>(query.leaves.address((after_next + 1) * query.n_trees));
+        for (; begin < end; begin += cache_line) prefetch(begin);
+    }
+
+    Offset compute(Offset row, RowBuffer<Value>& buffer) override {
+        add_lists(look_up_leaves(row));
+        const Offset at_most = buffer.used + sums_.n_used() + 1;  // one more for the diagonal
+        buffer.places.reserve(at_most);
+        buffer.values.reserve(at_most);
+        SampleId* places = buffer.places.data() + buffer.used;
+        Value* values = buffer.values.data() + buffer.used;
+        Offset size = to_values(row, places, values);
+        if (!product_.diagonal.empty()) size = put_diagonal(row, places, values, size);
+        buffer.used += size;
+        return size;
+    }
+
+private:
+    struct Visit {
+        Offset begin, end;  // of the leaf's members
+        double weight;      // q · g
+    };
+
+    std::size_t look_up_leaves(Offset row) {
+        const auto& query = product_.query;
+        const auto& reference = product_.reference;
+        std::size_t n_visits = 0;
+        for (Offset e = row * query.n_trees; e < (row + 1) * query.n_trees; ++e) {
+            const Offset leaf = query.leaves[e];
+            auto& visit = visits_[n_visits];
+            n_visits += query.has(e);
+            visit.begin = reference.offsets[leaf];
+            visit.end = reference.offsets[leaf + 1];
+            if constexpr (!counts) {
+                visit.weight =
+                    query.weights[e] * (reference.by_leaf.empty() ? 1.0 : reference.by_leaf[leaf]);
+            }
         }
-        const auto leaf = query.leaves[e];
-        const double q = query.weights[e];
-        for (Offset m = reference.offsets[leaf]; m < reference.offsets[leaf + 1]; ++m) {
-            sums.add(reference.members[m], q * reference.weights[m]);
+        return n_visits;
+    }
+
+    void ask_for(std::size_t visit) const {
+        const Offset begin = visits_[visit].begin;
+        prefetch(product_.reference.members.data() + begin);
+        prefetch(product_.reference.members.data() + std::min(begin + 16, visits_[visit].end));
+        if constexpr (weighs) prefetch(member_weights_.data() + begin);
+    }
+
+    void add_lists(std::size_t n_visits) {
+        const SampleId* members = product_.reference.members.data();
+        for (std::size_t v = 0; v < std::min(lookahead, n_visits); ++v) ask_for(v);
+        for (std::size_t v = 0; v < n_visits; ++v) {
+            if (v + lookahead < n_visits) ask_for(v + lookahead);
+            const auto [begin, end, weight] = visits_[v];
+            if constexpr (counts) {
+                sums_.add(members, begin, end, [](Offset) { return Slot{1}; });
+            } else if constexpr (weighs) {
+                const Weight* weights = member_weights_.data();
+                sums_.add(members, begin, end,
+                          [=, q = weight](Offset m) { return q * static_cast<double>(weights[m]); });
+            } else {
+                sums_.add(members, begin, end, [q = weight](Offset) { return q; });
+            }
         }
     }
+
+    // From sums to proximities. An entry that is zero in the type of the result is no entry.
+    Offset to_values(Offset row, SampleId* places, Value* values) {
+        const auto& reference = product_.reference;
+        const double factor =
+            product_.scale * (product_.query.by_row.empty() ? 1.0 : product_.query.by_row[row]);
+        Offset size = 0;
+        const auto keep = [&](SampleId place, double value) {  // written always, kept if not zero
+            places[size] = place;
+            values[size] = static_cast<Value>(value);
+            size += values[size] != Value{0};
+        };
+        // a·b is formed first, so that entry (i, j) equals (j, i) to the last bit.
+        const auto weighed = [&](SampleId place, Slot sum) {
+            const double b = reference.by_place.empty() ? 1.0 : reference.by_place[place];
+            return (factor * b) * static_cast<double>(sum);
+        };
+        if (product_.divides_by_shared_oob()) {
+            const auto* mine = product_.query_oob.of(row);
+            const auto& theirs = product_.reference_oob;
+            sums_.drain([&](SampleId place, Slot sum) {
+                const int shared = shared_oob_trees(mine, theirs.of(place), theirs.words_per_sample);
+                keep(place, shared > 0 ? weighed(place, sum) / shared : 0.0);
+            });
+        } else {
+            sums_.drain([&](SampleId place, Slot sum) { keep(place, weighed(place, sum)); });
+        }
+        return size;
+    }
+
+    Offset put_diagonal(Offset row, SampleId* places, Value* values, Offset size) {
+        const SampleId own = product_.own[row];
+        const auto value = static_cast<Value>(product_.diagonal[row]);
+        const Offset at = std::find(places, places + size, own) - places;
+        if (at == size) {
+            size += value != Value{0};
+        } else if (value == Value{0}) {  // the last entry takes its place
+            --size;
+            places[at] = places[size];
+            values[at] = values[size];
+            return size;
+        }
+        places[at] = own;
+        values[at] = value;
+        return size;
+    }
+
+    const Product& product_;
+    std::span<const Weight> member_weights_;
+    RowAccumulator<Slot> sums_;
+    std::vector<Visit> visits_;
+};
+
+template <class Value>
+std::unique_ptr<RowComputer<Value>> make_row_computer(const Product& product) {
+    const auto make = [&]<class Slot, class Weight>(Slot, std::span<const Weight> weights) {
+        return std::unique_ptr<RowComputer<Value>>(
+            std::make_unique<RowComputerOf<Value, Slot, Weight>>(product, weights));
+    };
+    const auto& weights = product.reference.weights;
+    const std::span<const NoWeights> none;
+    if (product.counts()) {
+        if (product.query.n_trees <= std::numeric_limits<std::uint16_t>::max()) {
+            return make(std::uint16_t{}, none);
+        }
+    }
+    if (!weights.counts.empty()) return make(double{}, weights.counts);
+    if (!weights.floats.empty()) return make(double{}, weights.floats);
+    if (!weights.doubles.empty()) return make(double{}, weights.doubles);
+    return make(double{}, none);
 }
 
 // Blocks of about this many collisions take milliseconds: short enough to share the work evenly, long
 // enough that handing them out costs nothing.
 constexpr Offset collisions_per_block = 1 << 20;
 
-template <class Value, class LeafId>
-Offset choose_block_size(const Product<Value, LeafId>& product) {
-    const Offset n_rows = product.query.n_rows();
+inline Offset choose_block_size(const Product& product) {
+    const Offset n_rows = product.query.n_rows;
     const Offset n_probes = std::min<Offset>(n_rows, 64);
     Offset collisions = 0;
     for (Offset i = 0; i < n_probes; ++i) collisions += product.collisions(i * n_rows / n_probes);
@@ -69,45 +234,26 @@ Offset choose_block_size(const Product<Value, LeafId>& product) {
 
 }  // namespace detail
 
-// Calls reducer(row, drain) for every row, where drain(visit) calls visit(sample, value) for its
-// entries, in no particular order; values arrive in the type of the product. An entry that is zero in
-// that type is no entry: it is left out. `make_reducer()` is called once on each thread.
-template <class Value, class LeafId, class MakeReducer>
-void for_each_row(const Product<Value, LeafId>& product, int n_threads, const Monitor& monitor,
+// Calls reducer(row, places, values) for every row, with spans of its entries. `make_reducer()` is
+// called once on each thread.
+template <class Value, class MakeReducer>
+void for_each_row(const Product& product, int n_threads, const Monitor& monitor,
                   MakeReducer&& make_reducer) {
-    const bool has_diagonal = !product.diagonal.empty();
     auto make_worker = [&] {
-        return
-            [&, reducer = make_reducer(), sums = RowAccumulator<double>(product.reference.n_samples())](
-                Offset begin, Offset end, const auto& poll) mutable {
-                for (Offset i = begin; i < end; ++i) {
-                    poll();
-                    const Offset row = product.row_order[i];
-                    const SampleId fixed = has_diagonal ? product.own[row] : -1;
-                    detail::accumulate(product, row, sums);
-                    auto drain = [&](auto&& visit) {
-                        sums.drain([&](SampleId place, double sum) {
-                            const SampleId sample = product.reference.sample_at[place];
-                            if (sample == fixed) return;
-                            if (product.divides_by_shared_oob()) {
-                                const int shared = shared_oob_trees(
-                                    product.query_oob.of(row), product.reference_oob.of(sample),
-                                    product.reference_oob.words_per_sample);
-                                sum = shared > 0 ? sum / shared : 0.0;
-                            }
-                            const auto value = static_cast<Value>(sum);
-                            if (value != Value{0}) visit(sample, value);
-                        });
-                        if (has_diagonal) {
-                            const auto value = static_cast<Value>(product.diagonal[row]);
-                            if (value != Value{0}) visit(fixed, value);
-                        }
-                    };
-                    reducer(row, drain);
-                }
-            };
+        return [&, reducer = make_reducer(), computer = detail::make_row_computer<Value>(product),
+                buffer = RowBuffer<Value>()](Offset begin, Offset end, const auto& poll) mutable {
+            const auto& order = product.row_order;
+            for (Offset i = begin; i < end; ++i) {
+                poll();
+                if (i + 1 < end) computer->prepare(order[i + 1], order[std::min(i + 2, end - 1)]);
+                buffer.used = 0;
+                const auto size = static_cast<std::size_t>(computer->compute(order[i], buffer));
+                reducer(order[i], std::span<const SampleId>(buffer.places.data(), size),
+                        std::span<const Value>(buffer.values.data(), size));
+            }
+        };
     };
-    for_each_block(product.query.n_rows(), detail::choose_block_size(product), n_threads, monitor,
+    for_each_block(product.query.n_rows, detail::choose_block_size(product), n_threads, monitor,
                    make_worker);
 }
 

@@ -3,7 +3,8 @@
 // Trees are laid out so that siblings are neighbours: a step is `node = left + (x > threshold)`,
 // without a branch. A leaf points at itself, so samples of a group may arrive at different depths.
 // Groups of samples walk together to keep many loads in flight, and blocks of samples stay on one
-// tree while its nodes are in cache.
+// tree while its nodes are in cache. Samples that share a leaf of the first tree walk side by side:
+// they take much the same paths down the others, to about the same depth.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -34,7 +36,8 @@ struct RouteTable {
     std::span<const NodeBits> nodes;
     std::span<const Offset> tree_offsets;           // n_trees + 1
     std::span<const std::uint8_t> missing_go_left;  // for each node
-    std::span<const std::int64_t> leaf_of_node;     // global leaf id, for leaves
+    std::span<const std::int32_t> leaf_of_node;     // number within its tree, for leaves
+    std::span<const Offset> leaf_offsets;           // first leaf of each tree; n_trees + 1
     int left_bits = 0;
 
     Offset n_trees() const { return static_cast<Offset>(tree_offsets.size()) - 1; }
@@ -48,17 +51,25 @@ inline float floor_to_float(double threshold) {
                : rounded;
 }
 
-// Packs one tree given by arrays over its nodes (anything that can be indexed), the root first and
-// leaves marked by a negative child. Leaves are numbered in the order of their nodes, from
-// `first_leaf` on. Writes as many nodes as the tree has to each output; returns its leaves.
-template <class Children, class Features, class Thresholds, class Missing>
-Offset pack_tree(Offset n_nodes, const Children& left, const Children& right, const Features& feature,
-                 const Thresholds& threshold, const Missing& missing, Offset first_leaf, int left_bits,
-                 NodeBits* nodes, std::uint8_t* missing_go_left, std::int64_t* leaf_of_node) {
-    std::vector<std::int64_t> leaf_number(static_cast<std::size_t>(n_nodes));
+// The number of leaves of a tree.
+template <class Children>
+Offset count_leaves(Offset n_nodes, const Children& left) {
     Offset n_leaves = 0;
+    for (Offset node = 0; node < n_nodes; ++node) n_leaves += left(node) < 0;
+    return n_leaves;
+}
+
+// Packs one tree given by arrays over its nodes (anything that can be called with a node), the root
+// first and leaves marked by a negative child. Leaves are numbered in the order of their nodes.
+// Writes as many nodes as the tree has to each output.
+template <class Children, class Features, class Thresholds, class Missing>
+void pack_tree(Offset n_nodes, const Children& left, const Children& right, const Features& feature,
+               const Thresholds& threshold, const Missing& missing, int left_bits, NodeBits* nodes,
+               std::uint8_t* missing_go_left, std::int32_t* leaf_of_node) {
+    std::vector<std::int32_t> leaf_number(static_cast<std::size_t>(n_nodes));
+    std::int32_t n_leaves = 0;
     for (Offset node = 0; node < n_nodes; ++node) {
-        if (left(node) < 0) leaf_number[static_cast<std::size_t>(node)] = first_leaf + n_leaves++;
+        if (left(node) < 0) leaf_number[static_cast<std::size_t>(node)] = n_leaves++;
     }
     struct Placed {
         Offset node;
@@ -83,7 +94,6 @@ Offset pack_tree(Offset n_nodes, const Children& left, const Children& right, co
             next_free += 2;
         }
     }
-    return n_leaves;
 }
 
 // Samples as rows of float32, dense or CSR.
@@ -99,7 +109,7 @@ struct SampleRows {
 
 namespace detail {
 
-constexpr Offset route_group = 16;
+constexpr Offset route_group = 8;
 
 // Walks one group of samples down one tree. `HasMissing` adds what NaN costs to every step.
 template <bool HasMissing>
@@ -109,7 +119,7 @@ void walk_group(const NodeBits* nodes, const std::uint8_t* missing_go_left, int 
     at.fill(0);
     for (bool moved = true; moved;) {
         moved = false;
-        for (int step = 0; step < 4; ++step) {  // look only now and then whether all have arrived
+        for (int step = 0; step < 2; ++step) {  // look only now and then whether all have arrived
             std::uint32_t any = 0;
             for (Offset i = 0; i < route_group; ++i) {
                 const auto node = std::bit_cast<PackedNode>(nodes[at[i]]);
@@ -128,7 +138,87 @@ void walk_group(const NodeBits* nodes, const std::uint8_t* missing_go_left, int 
     }
 }
 
+// Rows of samples, a block at a time, made dense and filled up to whole groups.
+class DenseBlock {
+public:
+    DenseBlock(const SampleRows& samples)
+        : samples_(samples), n_features_(std::max<Offset>(samples.n_features, 1)) {}
+
+    // At most 4 MB, so that wide sparse data stays cheap.
+    static Offset rows_at_once(const SampleRows& samples) {
+        const Offset affordable = (Offset{1} << 20) / std::max<Offset>(samples.n_features, 1);
+        return std::clamp<Offset>(affordable / route_group, 8, 512) * route_group;
+    }
+
+    // Takes the rows order[begin .. end), or begin .. end where there is no order.
+    void fill(std::span<const std::int32_t> order, Offset begin, Offset end) {
+        n_groups = (end - begin + route_group - 1) / route_group;
+        values_.assign(static_cast<std::size_t>(n_groups * route_group * n_features_), 0.0f);
+        for (Offset i = begin; i < end; ++i) {
+            const Offset row = order.empty() ? i : order[i];
+            float* to = values_.data() + (i - begin) * n_features_;
+            if (samples_.is_sparse()) {
+                for (auto e = samples_.offsets[row]; e < samples_.offsets[row + 1]; ++e) {
+                    to[samples_.columns[e]] += samples_.values[e];
+                }
+            } else {
+                std::copy_n(samples_.values.data() + row * samples_.n_features, samples_.n_features,
+                            to);
+            }
+        }
+        has_missing_ = std::any_of(values_.begin(), values_.end(), [](float x) { return x != x; });
+    }
+
+    // Calls visit(first row of group, packed nodes reached) for each group sent down one tree.
+    template <class Visit>
+    void walk(const RouteTable& table, Offset tree, Visit&& visit) const {
+        const NodeBits* nodes = table.nodes.data() + table.tree_offsets[tree];
+        const std::uint8_t* missing = table.missing_go_left.data() + table.tree_offsets[tree];
+        std::array<std::uint32_t, route_group> at;
+        for (Offset group = 0; group < n_groups; ++group) {
+            const float* rows = values_.data() + group * route_group * n_features_;
+            if (has_missing_) {
+                walk_group<true>(nodes, missing, table.left_bits, rows, n_features_, at);
+            } else {
+                walk_group<false>(nodes, missing, table.left_bits, rows, n_features_, at);
+            }
+            visit(group * route_group, at);
+        }
+    }
+
+    Offset n_groups = 0;
+
+private:
+    const SampleRows& samples_;
+    Offset n_features_;
+    std::vector<float> values_;
+    bool has_missing_ = false;
+};
+
 }  // namespace detail
+
+// The order of the samples by their leaf in the first tree.
+inline std::vector<std::int32_t> order_by_first_tree(const RouteTable& table, const SampleRows& samples,
+                                                     int n_threads, const Monitor& monitor) {
+    std::vector<std::int32_t> leaf(static_cast<std::size_t>(samples.n_rows));
+    const Offset block_rows = detail::DenseBlock::rows_at_once(samples);
+    for_each_block(samples.n_rows, block_rows, n_threads, monitor, [&] {
+        return [&, block = detail::DenseBlock(samples)](Offset begin, Offset end, const auto&) mutable {
+            block.fill({}, begin, end);
+            block.walk(table, 0, [&](Offset row, const auto& at) {
+                for (Offset i = 0; i < std::min(detail::route_group, end - begin - row); ++i) {
+                    leaf[begin + row + i] = table.leaf_of_node[at[i]];
+                }
+            });
+        };
+    });
+    std::vector<Offset> next(static_cast<std::size_t>(table.leaf_offsets[1]) + 1);
+    for (const auto l : leaf) ++next[l + 1];
+    std::partial_sum(next.begin(), next.end(), next.begin());
+    std::vector<std::int32_t> order(leaf.size());
+    for (std::size_t i = 0; i < leaf.size(); ++i) order[next[leaf[i]]++] = static_cast<std::int32_t>(i);
+    return order;
+}
 
 // Writes the global leaf id of each sample in each tree, (n_rows, n_trees) row by row.
 template <class LeafId>
@@ -136,57 +226,32 @@ void route(const RouteTable& table, const SampleRows& samples, LeafId* leaves, i
            const Monitor& monitor) {
     using detail::route_group;
     const Offset n_trees = table.n_trees();
-    const Offset n_features = std::max<Offset>(samples.n_features, 1);
-    // Rows are copied into a dense block: sparse ones to make them dense, the last ones to fill up
-    // their group. At most 16 MB for each thread, so that wide sparse data stays cheap.
-    const Offset block_rows =
-        std::clamp<Offset>((Offset{1} << 22) / n_features / route_group, 1, 256) * route_group;
-
+    constexpr Offset worth_ordering = 256;
+    std::vector<std::int32_t> order;
+    if (samples.n_rows >= worth_ordering && n_trees > 1) {
+        order = order_by_first_tree(table, samples, n_threads, monitor);
+    }
+    const Offset block_rows = detail::DenseBlock::rows_at_once(samples);
     for_each_block(samples.n_rows, block_rows, n_threads, monitor, [&] {
-        return [&, block = std::vector<float>()](Offset begin, Offset end, const auto& poll) mutable {
-            const Offset n_rows = end - begin;
-            const Offset n_groups = (n_rows + route_group - 1) / route_group;
-            const float* rows = nullptr;
-            if (!samples.is_sparse() && n_rows % route_group == 0) {
-                rows = samples.values.data() + begin * samples.n_features;
-            } else {
-                block.assign(static_cast<std::size_t>(n_groups * route_group * n_features), 0.0f);
-                if (samples.is_sparse()) {
-                    for (Offset row = 0; row < n_rows; ++row) {
-                        for (auto e = samples.offsets[begin + row];
-                             e < samples.offsets[begin + row + 1]; ++e) {
-                            block[row * n_features + samples.columns[e]] += samples.values[e];
-                        }
-                    }
-                } else {
-                    std::copy_n(samples.values.data() + begin * samples.n_features,
-                                n_rows * samples.n_features, block.data());
-                }
-                rows = block.data();
-            }
-            const bool has_missing =
-                std::any_of(rows, rows + n_rows * n_features, [](float x) { return x != x; });
-            std::array<std::uint32_t, route_group> at;
+        return [&, block = detail::DenseBlock(samples), found = std::vector<LeafId>()](
+                   Offset begin, Offset end, const auto& poll) mutable {
+            block.fill(order, begin, end);
+            // Rows are put together here before they go to their places far apart.
+            found.resize(static_cast<std::size_t>(block.n_groups * route_group * n_trees));
             for (Offset tree = 0; tree < n_trees; ++tree) {
                 poll();
-                const Offset first = table.tree_offsets[tree];
-                const NodeBits* nodes = table.nodes.data() + first;
-                const std::uint8_t* missing = table.missing_go_left.data() + first;
-                for (Offset group = 0; group < n_groups; ++group) {
-                    const float* group_rows = rows + group * route_group * n_features;
-                    if (has_missing) {
-                        detail::walk_group<true>(nodes, missing, table.left_bits, group_rows,
-                                                 n_features, at);
-                    } else {
-                        detail::walk_group<false>(nodes, missing, table.left_bits, group_rows,
-                                                  n_features, at);
+                const std::int32_t* leaf_of_node = table.leaf_of_node.data() + table.tree_offsets[tree];
+                const auto first = static_cast<LeafId>(table.leaf_offsets[tree]);
+                block.walk(table, tree, [&](Offset row, const auto& at) {
+                    LeafId* to = found.data() + row * n_trees + tree;
+                    for (Offset i = 0; i < route_group; ++i) {
+                        to[i * n_trees] = first + static_cast<LeafId>(leaf_of_node[at[i]]);
                     }
-                    const Offset row = group * route_group;
-                    for (Offset i = 0; i < std::min(route_group, n_rows - row); ++i) {
-                        leaves[(begin + row + i) * n_trees + tree] =
-                            static_cast<LeafId>(table.leaf_of_node[first + at[i]]);
-                    }
-                }
+                });
+            }
+            for (Offset i = begin; i < end; ++i) {
+                std::copy_n(found.data() + (i - begin) * n_trees, n_trees,
+                            leaves + (order.empty() ? i : order[i]) * n_trees);
             }
         };
     });

@@ -1,7 +1,6 @@
-// One row of P while it is being summed: a dense array of sums, and which of them are in use.
+// One row of P while it is being summed: a dense array of slots, and a list of those in use.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -9,56 +8,60 @@
 
 namespace leafkernel {
 
-// Sums of a row are kept in double whatever the type of the weights: a row adds up one term for each
-// tree, and hundreds of float additions would lose the last digits that a float result still has.
-// Entries in use are marked in a bitmap with a second bitmap over its words, so that they come out
-// in ascending order without a sort, and resetting costs only what was used.
-template <class Sum>
+// Slots are 16-bit counts where the sum is a count: a row then stays in the nearest caches. Other
+// sums are kept in double whatever the type of the weights: a row adds up one term for each tree, and
+// hundreds of float additions would lose the last digits that a float result still has.
+//
+// A place is listed when its slot leaves zero. It is written to the end of the list every time and the
+// end moves on only then: the processor never has to guess, which costs more than the adding.
+template <class Slot>
 class RowAccumulator {
 public:
-    explicit RowAccumulator(SampleId n_samples)
-        : sums_(static_cast<std::size_t>(n_samples)),
-          used_((static_cast<std::size_t>(n_samples) + 63) / 64),
-          used_words_((used_.size() + 63) / 64) {}
+    explicit RowAccumulator(SampleId n_samples) : slots_(static_cast<std::size_t>(n_samples)) {}
 
-    void add(SampleId sample, Sum value) {
-        sums_[static_cast<std::size_t>(sample)] += value;
-        mark(sample);
+    // Adds value_at(m) to the slot of members[m] for all m in [begin, end). Members must differ.
+    template <class ValueAt>
+    void add(const SampleId* members, Offset begin, Offset end, ValueAt&& value_at) {
+        make_room(end - begin);
+        Slot* slots = slots_.data();
+        SampleId* used = used_.data();
+        Offset n_used = n_used_;
+        for (Offset m = begin; m < end; ++m) {
+            const SampleId place = members[m];
+            const Slot sum = slots[place];
+            used[n_used] = place;
+            n_used += sum == Slot{0};
+            slots[place] = static_cast<Slot>(sum + value_at(m));
+        }
+        n_used_ = n_used;
     }
 
-    // Calls visit(sample, sum) for every entry in use, ascending, and empties the row.
+    // How many slots may be in use.
+    Offset n_used() const { return n_used_; }
+
+    // Calls visit(place, sum) for the slots in use, in the order in which they were first added to, and
+    // empties the row. A place that was given nothing but zeros may come more than once, with a sum
+    // of zero.
     template <class Visit>
     void drain(Visit&& visit) {
-        for (std::size_t group = 0; group < used_words_.size(); ++group) {
-            std::uint64_t words = used_words_[group];
-            used_words_[group] = 0;
-            while (words != 0) {
-                const std::size_t word = group * 64 + static_cast<std::size_t>(std::countr_zero(words));
-                words &= words - 1;
-                std::uint64_t entries = used_[word];
-                used_[word] = 0;
-                while (entries != 0) {
-                    const std::size_t sample =
-                        word * 64 + static_cast<std::size_t>(std::countr_zero(entries));
-                    entries &= entries - 1;
-                    const Sum sum = sums_[sample];
-                    sums_[sample] = Sum{0};
-                    visit(static_cast<SampleId>(sample), sum);
-                }
-            }
+        for (Offset i = 0; i < n_used_; ++i) {
+            const SampleId place = used_[i];
+            const Slot sum = slots_[place];
+            slots_[place] = Slot{0};
+            visit(place, sum);
         }
+        n_used_ = 0;
     }
 
 private:
-    void mark(SampleId sample) {
-        const auto bit = static_cast<std::uint32_t>(sample);
-        used_[bit >> 6] |= std::uint64_t{1} << (bit & 63);
-        used_words_[bit >> 12] |= std::uint64_t{1} << ((bit >> 6) & 63);
+    void make_room(Offset n_more) {
+        const auto needed = static_cast<std::size_t>(n_used_ + n_more) + 1;
+        if (needed > used_.size()) used_.resize(2 * needed);
     }
 
-    std::vector<Sum> sums_;
-    std::vector<std::uint64_t> used_;        // a bit for each sample
-    std::vector<std::uint64_t> used_words_;  // a bit for each word of used_
+    std::vector<Slot> slots_;  // all zero between rows
+    std::vector<SampleId> used_;
+    Offset n_used_ = 0;
 };
 
 }  // namespace leafkernel

@@ -1,4 +1,11 @@
 // The arrays a proximity is computed from, as read-only views. Nothing here owns memory.
+//
+// Weights come in factors, because most schemes need few of them and a factor that is not there is
+// not read:
+//
+//     P(i, j) = scale · a(i) · b(j) · Σ over shared leaves of  q(i, t) · g(leaf) · w(j, t)
+//
+// With neither g nor weights on either side the sum is a count, and counts are small integers.
 #pragma once
 
 #include <bit>
@@ -8,30 +15,64 @@
 namespace leafkernel {
 
 using Offset = std::int64_t;    // positions in long arrays, and counts
-using SampleId = std::int32_t;  // a row of the reference set
+using SampleId = std::int32_t;  // a row of the reference set, or its place in the order of the index
 
-// The query map Q in CSR form: row i holds (leaf, weight) pairs.
-template <class Value, class LeafId>
-struct QueryMap {
-    std::span<const Offset> offsets;  // n_rows + 1
-    std::span<const LeafId> leaves;
-    std::span<const Value> weights;
+// Leaf ids in the integer type that holds them; one of the two is empty.
+struct LeafIds {
+    std::span<const std::int32_t> narrow;
+    std::span<const std::int64_t> wide;
 
-    Offset n_rows() const { return static_cast<Offset>(offsets.size()) - 1; }
+    Offset size() const { return static_cast<Offset>(wide.empty() ? narrow.size() : wide.size()); }
+    Offset operator[](Offset i) const { return wide.empty() ? narrow[i] : wide[i]; }
+    const void* address(Offset i) const {
+        return wide.empty() ? static_cast<const void*>(narrow.data() + i) : wide.data() + i;
+    }
 };
 
-// The reference map W by leaf (its CSC form): the members of a leaf, ascending, and their weights.
-// Members are places in an order of the samples that puts those which share leaves side by side;
-// `sample_at` says which sample is at a place.
-template <class Value>
-struct LeafIndex {
+// A weight for each entry in the type that it was given in; at most one is not empty, and where all
+// are, every weight is one.
+struct EntryWeights {
+    std::span<const std::uint8_t> counts;
+    std::span<const float> floats;
+    std::span<const double> doubles;
+
+    bool all_one() const { return counts.empty() && floats.empty() && doubles.empty(); }
+    std::size_t size() const { return counts.size() + floats.size() + doubles.size(); }
+    double operator[](Offset i) const {
+        if (!counts.empty()) return counts[i];
+        if (!floats.empty()) return floats[i];
+        return doubles.empty() ? 1.0 : doubles[i];
+    }
+};
+
+// The query side: the leaves of each row, one for each tree, and their weights.
+struct QueryRows {
+    LeafIds leaves;  // n_rows * n_trees
+    Offset n_rows = 0;
+    Offset n_trees = 0;
+    std::span<const std::uint8_t> present;  // which entries there are; empty where all are
+    EntryWeights weights;                   // q
+    std::span<const double> by_row;         // a; empty where it is one
+
+    // An entry of weight zero is as good as none.
+    bool has(Offset entry) const {
+        return (present.empty() || present[entry] != 0) && (weights.all_one() || weights[entry] != 0.0);
+    }
+};
+
+// The reference side: the members of each leaf, ascending, and their weights. Members are places in
+// an order of the samples that puts those which share leaves side by side; `sample_at` says which
+// sample is at a place.
+struct LeafLists {
     std::span<const Offset> offsets;  // n_leaves + 1
     std::span<const SampleId> members;
-    std::span<const Value> weights;
+    EntryWeights weights;                 // w
+    std::span<const double> by_leaf;      // g; empty where it is one
+    std::span<const double> by_place;     // b; empty where it is one
     std::span<const SampleId> sample_at;  // n_samples
 
     SampleId n_samples() const { return static_cast<SampleId>(sample_at.size()); }
-
+    Offset n_leaves() const { return static_cast<Offset>(offsets.size()) - 1; }
     Offset leaf_size(Offset leaf) const { return offsets[leaf + 1] - offsets[leaf]; }
 };
 
@@ -50,32 +91,32 @@ inline int shared_oob_trees(const std::uint64_t* a, const std::uint64_t* b, Offs
     return count;
 }
 
-// Everything that defines the rows P = Q Wᵀ asked for.
-template <class Value_, class LeafId_>
+// Everything that defines the rows of P asked for.
 struct Product {
-    using Value = Value_;
-    using LeafId = LeafId_;
-
-    QueryMap<Value, LeafId> query;
-    LeafIndex<Value> reference;
+    QueryRows query;
+    LeafLists reference;
+    double scale = 1.0;
 
     // The order to compute the rows in: rows that share leaves in sequence find them in cache.
     std::span<const Offset> row_order;  // a permutation of the rows
-    // The reference sample that each query row is, where the queries are such; else empty.
+    // The place of the reference sample that each query row is, where the queries are such.
     std::span<const SampleId> own;
     // What to put at (row, own[row]) instead of the scheme's own value; empty to leave it.
     std::span<const double> diagonal;
     // Present for the exact out-of-bag kernel: each entry is divided by the shared count.
-    OobBits query_oob;
-    OobBits reference_oob;
+    OobBits query_oob;      // by row
+    OobBits reference_oob;  // by place
 
     bool divides_by_shared_oob() const { return !reference_oob.words.empty(); }
+    bool counts() const {
+        return query.weights.all_one() && reference.weights.all_one() && reference.by_leaf.empty();
+    }
 
     // Leaf collisions of one row: the work that it takes, and a bound on its nonzeros.
     Offset collisions(Offset row) const {
         Offset total = 0;
-        for (Offset e = query.offsets[row]; e < query.offsets[row + 1]; ++e) {
-            total += reference.leaf_size(query.leaves[e]);
+        for (Offset e = row * query.n_trees; e < (row + 1) * query.n_trees; ++e) {
+            if (query.has(e)) total += reference.leaf_size(query.leaves[e]);
         }
         return total;
     }

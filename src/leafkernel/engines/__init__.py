@@ -30,8 +30,10 @@ class Engine(Protocol):
 
     def __init__(self, *, n_threads: int) -> None: ...
 
-    def rows(self, product: Product, on_progress: OnProgress | None = None) -> csr_array:
-        """Return P, shape (m, n): columns ascending in each row, no zeros stored."""
+    def rows(
+        self, product: Product, on_progress: OnProgress | None = None, *, sort: bool = True
+    ) -> csr_array:
+        """Return P, shape (m, n): no zeros stored, and columns ascending in each row if asked."""
 
     def nearest(
         self, product: Product, k: int, on_progress: OnProgress | None = None
@@ -49,6 +51,15 @@ class Engine(Protocol):
         on_progress: OnProgress | None = None,
     ) -> npt.NDArray[np.float64]:
         """Return P @ values, shape (m, c), for values of shape (n, c)."""
+
+    def apply(self, product: Product, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return Q Wᵀ @ values, shape (m, c), through the leaves: the product's factors alone.
+
+        Neither the diagonal nor shared out-of-bag counts enter.
+        """
+
+    def collisions(self, product: Product) -> npt.NDArray[np.int64]:
+        """Return the leaf collisions of each row, shape (m,): its work, a bound on nonzeros."""
 
     def nonzeros(
         self, product: Product, on_progress: OnProgress | None = None

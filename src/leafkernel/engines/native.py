@@ -29,11 +29,14 @@ class NativeEngine:
     n_threads: int = 1
     wide_indices: bool = False
 
-    def rows(self, product: Product, on_progress: OnProgress | None = None) -> csr_array:
+    def rows(
+        self, product: Product, on_progress: OnProgress | None = None, *, sort: bool = True
+    ) -> csr_array:
         """Return P, shape (m, n)."""
-        arrays = core.csr_rows(product, self.n_threads, self.wide_indices, on_progress)
+        arrays = core.csr_rows(product, sort, self.n_threads, self.wide_indices, on_progress)
         matrix = csr_array(arrays, shape=product.shape)
-        matrix.has_canonical_format = True
+        matrix.has_sorted_indices = sort
+        matrix.has_canonical_format = sort
         return matrix
 
     def nearest(
@@ -49,7 +52,15 @@ class NativeEngine:
         on_progress: OnProgress | None = None,
     ) -> npt.NDArray[np.float64]:
         """Return P @ values, shape (m, c)."""
-        return core.sums(product, values, self.n_threads, on_progress)
+        return core.sums(product, np.ascontiguousarray(values), self.n_threads, on_progress)
+
+    def apply(self, product: Product, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return Q Wᵀ @ values, shape (m, c), through the leaves."""
+        return core.apply(product, np.ascontiguousarray(values), self.n_threads)
+
+    def collisions(self, product: Product) -> npt.NDArray[np.int64]:
+        """Return the leaf collisions of each row, shape (m,)."""
+        return core.collisions(product, self.n_threads)
 
     def nonzeros(
         self, product: Product, on_progress: OnProgress | None = None

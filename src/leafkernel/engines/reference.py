@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,9 +20,15 @@ class ReferenceEngine:
 
     n_threads: int = 1  # taken as every engine takes it, and not used
 
-    def rows(self, product: Product, on_progress: OnProgress | None = None) -> csr_array:
+    def rows(
+        self,
+        product: Product,
+        on_progress: OnProgress | None = None,
+        *,
+        sort: bool = True,  # noqa: ARG002 - its rows are always sorted
+    ) -> csr_array:
         """Return P, shape (m, n)."""
-        matrix = csr_array(np.zeros((0, product.shape[1]), dtype=product.query_weights.dtype))
+        matrix = csr_array(np.zeros((0, product.shape[1]), dtype=product.dtype))
         rows = list(_dense_rows(product, on_progress))
         return csr_array(np.array(rows)) if rows else matrix
 
@@ -30,12 +36,12 @@ class ReferenceEngine:
         self, product: Product, k: int, on_progress: OnProgress | None = None
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
         """Return the k largest entries of each row and their columns, shapes (m, k)."""
-        similarity = np.empty((product.n_rows, k), dtype=product.query_weights.dtype)
+        similarity = np.empty((product.n_rows, k), dtype=product.dtype)
         samples = np.empty((product.n_rows, k), dtype=np.int64)
         for i, row in enumerate(_dense_rows(product, on_progress)):
             order = np.argsort(-row, kind="stable")
             if product.own is not None:
-                order = order[order != product.own[i]]
+                order = order[order != product.reference.sample_at[product.own[i]]]
             samples[i] = order[:k]
             similarity[i] = row[order[:k]]
         return similarity, samples
@@ -52,6 +58,23 @@ class ReferenceEngine:
             out[i] = row.astype(np.float64) @ values
         return out
 
+    def apply(self, product: Product, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return Q Wᵀ @ values, shape (m, c)."""
+        plain = replace(
+            product, dtype=np.dtype(np.float64), diagonal=None, query_oob=None, reference_oob=None
+        )
+        return self.sums(plain, values)
+
+    def collisions(self, product: Product) -> npt.NDArray[np.int64]:
+        """Return the leaf collisions of each row, shape (m,)."""
+        sizes = product.reference.leaf_sizes
+        entries = product.query.by_entry
+        counts = [
+            sum(sizes[leaf] for t, leaf in enumerate(row) if entries is None or entries[i, t])
+            for i, row in enumerate(product.rows.leaf)
+        ]
+        return np.array(counts, dtype=np.int64)
+
     def nonzeros(
         self, product: Product, on_progress: OnProgress | None = None
     ) -> npt.NDArray[np.int64]:
@@ -61,22 +84,29 @@ class ReferenceEngine:
 
 
 def _dense_rows(product: Product, on_progress: OnProgress | None) -> Iterator[npt.NDArray[Any]]:
-    """Yield each row of P as a dense array in the type of the weights."""
+    """Yield each row of P as a dense array in the type of the results."""
     index = product.reference
+    n_leaves = len(index.offsets) - 1
+    by_leaf = np.ones(n_leaves) if index.by_leaf is None else index.by_leaf
+    by_place = np.ones(index.n_samples) if index.by_place is None else index.by_place
+    member_weights = np.ones(len(index.members)) if index.weights is None else index.weights
+    leaf = product.rows.leaf
+    query = product.query.dense(leaf)
     for i in range(product.n_rows):
-        row = np.zeros(index.n_samples)
-        for entry in range(product.query_offsets[i], product.query_offsets[i + 1]):
-            leaf = product.query_leaves[entry]
-            members = slice(index.offsets[leaf], index.offsets[leaf + 1])
-            weights = index.weights[members].astype(np.float64)
-            samples = index.sample_at[index.members[members]]
-            row[samples] += float(product.query_weights[entry]) * weights
+        row = np.zeros(index.n_samples)  # by place
+        for t in range(leaf.shape[1]):
+            of_leaf = slice(index.offsets[leaf[i, t]], index.offsets[leaf[i, t] + 1])
+            weights = index.scale * by_leaf[leaf[i, t]] * member_weights[of_leaf].astype(np.float64)
+            row[index.members[of_leaf]] += query[i, t] * weights
+        row *= by_place
         if product.reference_oob is not None and product.query_oob is not None:
             shared_bits = product.query_oob[i] & product.reference_oob
             shared = np.unpackbits(shared_bits.view(np.uint8), axis=1).sum(axis=1, dtype=np.int64)
             row = np.divide(row, shared, out=np.zeros_like(row), where=shared > 0)
         if product.diagonal is not None and product.own is not None:
             row[product.own[i]] = product.diagonal[i]
-        yield row.astype(product.query_weights.dtype)
+        by_sample = np.empty(index.n_samples, dtype=product.dtype)
+        by_sample[index.sample_at] = row
+        yield by_sample
         if on_progress is not None:
             on_progress(i + 1)

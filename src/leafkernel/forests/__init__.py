@@ -44,11 +44,11 @@ def fit_if_needed(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
     return estimator
 
 
-def adapt(estimator: Any) -> FittedForest:
+def adapt(estimator: Any, *, n_threads: int = 1) -> FittedForest:
     """Return a fitted ensemble as a forest."""
     if isinstance(estimator, RawLeaves):
         return RawLeavesForest(estimator)
-    forest = scikit_learn.adapt(estimator)
+    forest = scikit_learn.adapt(estimator, n_threads=n_threads)
     assert forest is not None  # fit_if_needed refused everything else
     return forest
 

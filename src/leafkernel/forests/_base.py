@@ -49,7 +49,9 @@ class FittedForest(ABC):
     def leaves(self, X: Any, *, n_threads: int = 1) -> Array:
         """Return the leaf that each sample reaches in each tree, shape (n, T)."""
 
-    def in_bag(self, X: Any, y: Any, sample_weight: Any, leaf: Array) -> InBag:
+    def in_bag(
+        self, X: Any, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1
+    ) -> InBag:
         """Return how the trees were trained on these samples, their own training set."""
         raise Unavailable(f"{self} does not tell how its trees drew their samples")
 
@@ -64,8 +66,3 @@ class FittedForest(ABC):
     @abstractmethod
     def __str__(self) -> str:
         """Name the forest in messages."""
-
-
-def leaf_id_type(n_leaves: int) -> type[np.int32] | type[np.int64]:
-    """Return the smaller integer type that holds every leaf id."""
-    return np.int32 if n_leaves <= np.iinfo(np.int32).max else np.int64

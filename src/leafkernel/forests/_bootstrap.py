@@ -16,15 +16,20 @@ that no longer holds, or another training set, is refused instead of giving wron
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import sklearn
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.fixes import parse_version
 
+import leafkernel._native as core
 from leafkernel._validation import describe
 from leafkernel.forests._base import Array, InBag, Unavailable
+from leafkernel.weighting import WeighedLeaves, Weighting
 
 _installed = parse_version(sklearn.__version__)
 WEIGHTS_STEER_THE_DRAW = _installed >= parse_version("1.9")
@@ -33,7 +38,9 @@ WEIGHTS_STEER_THE_DRAW = _installed >= parse_version("1.9")
 MISSING_VALUES_STRAY = _installed < parse_version("1.8")
 
 
-def recover_in_bag(forest: Any, y: Any, sample_weight: Any, n_samples: int) -> InBag:
+def recover_in_bag(
+    forest: Any, y: Any, sample_weight: Any, n_samples: int, *, n_threads: int = 1
+) -> InBag:
     """Return the weights with which each tree of a fitted forest was trained, shape (n, T)."""
     n_trained = forest._n_samples
     if n_samples != n_trained:
@@ -42,22 +49,36 @@ def recover_in_bag(forest: Any, y: Any, sample_weight: Any, n_samples: int) -> I
             "weights belong to the samples that the forest was fitted on, so give exactly those."
         )
     row_weight, per_draw = _weighting(forest, y, sample_weight, n_samples)
-    weights, is_oob = [], []
-    for drawn in forest.estimators_samples_:
-        counts = np.bincount(drawn, minlength=n_samples)
-        weight: Array
-        if row_weight is None and not per_draw:
-            weight = counts.astype(np.min_scalar_type(int(counts.max())))
-        else:
-            weight = counts.astype(np.float64)
-            if row_weight is not None:
-                weight *= row_weight
-            if per_draw:
-                weight *= compute_sample_weight("balanced", y, indices=drawn)
-            is_oob.append(counts == 0)
-        weights.append(weight)
-    stacked = np.stack(weights, axis=1)
-    return InBag(stacked, np.stack(is_oob, axis=1) if is_oob else stacked == 0)
+    draws = _draw_again(forest, n_threads)
+    counts: Array | None = core.count_draws(draws, n_samples, n_threads)
+    if counts is None:  # some sample was drawn more than 255 times
+        counts = np.stack([np.bincount(drawn, minlength=n_samples) for drawn in draws], axis=1)
+    if row_weight is None and not per_draw:
+        return InBag(counts, counts == 0)
+    weights = counts.astype(np.float64)
+    if row_weight is not None:
+        weights *= row_weight[:, None]
+    if per_draw:
+        for t, drawn in enumerate(draws):
+            weights[:, t] *= compute_sample_weight("balanced", y, indices=drawn)
+    return InBag(weights, counts == 0)
+
+
+def _draw_again(forest: Any, n_threads: int) -> list[npt.NDArray[np.int32]]:
+    """Return the samples that each tree drew, drawn again from its seed."""
+
+    def draw(trees: slice) -> list[npt.NDArray[np.int32]]:
+        part = copy(forest)
+        part.estimators_ = forest.estimators_[trees]
+        return [np.ascontiguousarray(d, dtype=np.int32) for d in part.estimators_samples_]
+
+    n_trees = len(forest.estimators_)
+    step = -(-n_trees // n_threads)
+    parts = [slice(begin, begin + step) for begin in range(0, n_trees, step)]
+    if len(parts) == 1:
+        return draw(parts[0])
+    with ThreadPoolExecutor(n_threads) as pool:  # NumPy draws without holding the interpreter
+        return [drawn for part in pool.map(draw, parts) for drawn in part]
 
 
 def _weighting(
@@ -94,7 +115,9 @@ def _require_y(forest: Any, y: Any) -> Any:
     return y
 
 
-def check_leaf_masses(forest: Any, in_bag: InBag, leaf: Array, leaf_offsets: Array) -> None:
+def check_leaf_masses(
+    forest: Any, in_bag: InBag, leaf: Array, leaf_offsets: Array, *, n_threads: int = 1
+) -> None:
     """Refuse in-bag weights that are not those of the trees, leaf by leaf.
 
     Each tree recorded the weight that it was trained with in every node. Samples other than the
@@ -109,11 +132,14 @@ def check_leaf_masses(forest: Any, in_bag: InBag, leaf: Array, leaf_offsets: Arr
     leaf_offsets : ndarray of shape (T + 1,)
         First leaf id of each tree.
     """
+    rows = WeighedLeaves.of(leaf, Weighting(by_entry=in_bag.weights), np.dtype(np.float64))
+    masses = core.leaf_masses(rows, int(leaf_offsets[-1]), n_threads)[1]
+    assert masses is not None
     for t, estimator in enumerate(forest.estimators_):
         tree = estimator.tree_
         recorded = tree.weighted_n_node_samples[tree.children_left < 0]
-        mass = np.bincount(leaf[:, t] - leaf_offsets[t], in_bag.weights[:, t], len(recorded))
-        if not np.allclose(mass, recorded, rtol=1e-6, atol=1e-9 * recorded.sum()):
+        off = np.abs(masses[leaf_offsets[t] : leaf_offsets[t + 1]] - recorded)
+        if (off > 1e-6 * recorded + 1e-9 * recorded.sum()).any():
             hint = "X must hold the same samples in the same order as in the forest's own fit"
             if not WEIGHTS_STEER_THE_DRAW:
                 hint += ", and sample_weight, if one was used there, must be passed here too"

@@ -15,7 +15,8 @@ import numpy.typing as npt
 from scipy.sparse import issparse
 
 import leafkernel._native as core
-from leafkernel.forests._base import Array, leaf_id_type
+from leafkernel.forests._base import Array
+from leafkernel.weighting import leaf_id_type
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,8 @@ class RouteTable:
         Threshold, feature and left child of each node; trees one behind the other.
     missing_go_left : ndarray of uint8
         Where a missing value goes.
-    leaf_of_node : ndarray of int64
-        Global leaf id of each leaf.
+    leaf_of_node : ndarray of int32
+        Number of each leaf within its tree.
     tree_offsets, leaf_offsets : ndarray of int64 of shape (T + 1,)
         First node and first leaf of each tree.
     left_bits : int
@@ -40,19 +41,21 @@ class RouteTable:
 
     nodes: npt.NDArray[np.uint64]
     missing_go_left: npt.NDArray[np.uint8]
-    leaf_of_node: npt.NDArray[np.int64]
+    leaf_of_node: npt.NDArray[np.int32]
     tree_offsets: npt.NDArray[np.int64]
     leaf_offsets: npt.NDArray[np.int64]
     left_bits: int
     n_features: int
 
     @classmethod
-    def pack(cls, trees: Sequence[Any], n_features: int) -> RouteTable | None:
+    def pack(
+        cls, trees: Sequence[Any], n_features: int, *, n_threads: int = 1
+    ) -> RouteTable | None:
         """Pack trees; None where a feature and a child do not fit in 32 bits together."""
         left_bits = max(tree.node_count for tree in trees).bit_length()
         if left_bits + max(n_features - 1, 1).bit_length() > 32:
             return None
-        packed = core.pack_trees(list(trees), left_bits)
+        packed = core.pack_trees(list(trees), left_bits, n_threads)
         return cls(*packed, left_bits=left_bits, n_features=n_features)
 
     def leaves(self, X: Any, *, n_threads: int) -> Array:

@@ -10,7 +10,8 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
 from leafkernel._validation import check_tree_weights
-from leafkernel.forests._base import Array, FittedForest, InBag, Unavailable, leaf_id_type
+from leafkernel.forests._base import Array, FittedForest, InBag, Unavailable
+from leafkernel.weighting import leaf_id_type
 
 
 class RawLeaves(BaseEstimator):
@@ -72,7 +73,9 @@ class RawLeavesForest(FittedForest):
             leaf[:, t] = self.leaf_offsets[t] + np.where(known, place, len(ids))
         return leaf
 
-    def in_bag(self, X: Any, y: Any, sample_weight: Any, leaf: Array) -> InBag:
+    def in_bag(
+        self, X: Any, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1
+    ) -> InBag:
         """Return the in-bag weights that were given."""
         if self.estimator.in_bag is None:
             raise Unavailable("from_leaves was given none; pass in_bag=... or use 'kerf'")

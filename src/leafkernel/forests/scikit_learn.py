@@ -18,9 +18,10 @@ from sklearn.ensemble import (
 )
 
 from leafkernel._validation import check_finite, describe
-from leafkernel.forests._base import Array, FittedForest, InBag, Unavailable, leaf_id_type
+from leafkernel.forests._base import Array, FittedForest, InBag, Unavailable
 from leafkernel.forests._bootstrap import check_leaf_masses, recover_in_bag
 from leafkernel.forests._routing import RouteTable
+from leafkernel.weighting import leaf_id_type
 
 BAGGED = (
     RandomForestClassifier,
@@ -32,12 +33,12 @@ BAGGED = (
 BOOSTED = (GradientBoostingClassifier, GradientBoostingRegressor)
 
 
-def adapt(estimator: Any) -> FittedForest | None:
+def adapt(estimator: Any, *, n_threads: int = 1) -> FittedForest | None:
     """Return a fitted ensemble of scikit-learn as a forest, or None if it is not one."""
     if isinstance(estimator, BAGGED):
-        return BaggedForest(estimator)
+        return BaggedForest(estimator, n_threads)
     if isinstance(estimator, BOOSTED):
-        return BoostedForest(estimator)
+        return BoostedForest(estimator, n_threads)
     return None
 
 
@@ -47,13 +48,16 @@ class _TreesOfSklearn(FittedForest):
     They are held here, so that fitting the estimator again elsewhere changes nothing.
     """
 
-    def __init__(self, estimator: Any, trees: Sequence[Any]) -> None:
+    def __init__(self, estimator: Any, trees: Sequence[Any], n_threads: int) -> None:
         self.estimator = estimator
         self._trees = trees
+        self._table = RouteTable.pack(trees, estimator.n_features_in_, n_threads=n_threads)
         # Leaves are numbered in the order of their nodes: global ids that grow with the tree.
-        sizes = [int((tree.children_left < 0).sum()) for tree in trees]
-        self.leaf_offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        self._table = RouteTable.pack(trees, estimator.n_features_in_)
+        if self._table is not None:
+            self.leaf_offsets = self._table.leaf_offsets
+        else:
+            sizes = [int((tree.children_left < 0).sum()) for tree in trees]
+            self.leaf_offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
     def leaves(self, X: Any, *, n_threads: int = 1) -> Array:
         """Return the leaf that each sample reaches in each tree, shape (n, T)."""
@@ -101,15 +105,17 @@ class _TreesOfSklearn(FittedForest):
 class BaggedForest(_TreesOfSklearn):
     """RandomForest, ExtraTrees and RandomTreesEmbedding: trees grown apart, perhaps on draws."""
 
-    def __init__(self, estimator: Any) -> None:
-        super().__init__(estimator, [tree.tree_ for tree in estimator.estimators_])
+    def __init__(self, estimator: Any, n_threads: int = 1) -> None:
+        super().__init__(estimator, [tree.tree_ for tree in estimator.estimators_], n_threads)
 
     def validate(self, X: Any) -> Any:
         """Return X as the float32 array or CSR matrix that the trees take, or refuse it."""
         # Private, and what predict and apply begin with: read on scikit-learn 1.4.0 to 1.9.1.
         return self.estimator._validate_X_predict(X)
 
-    def in_bag(self, X: Any, y: Any, sample_weight: Any, leaf: Array) -> InBag:
+    def in_bag(
+        self, X: Any, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1
+    ) -> InBag:
         """Return how the trees were trained on these samples, their own training set."""
         forest = self.estimator
         if not forest.bootstrap:
@@ -122,8 +128,8 @@ class BaggedForest(_TreesOfSklearn):
                 f"{describe(forest, bootstrap=False)} has none: every tree saw every sample; "
                 f"{advice}"
             )
-        in_bag = recover_in_bag(forest, y, sample_weight, leaf.shape[0])
-        check_leaf_masses(forest, in_bag, leaf, self.leaf_offsets)
+        in_bag = recover_in_bag(forest, y, sample_weight, leaf.shape[0], n_threads=n_threads)
+        check_leaf_masses(forest, in_bag, leaf, self.leaf_offsets, n_threads=n_threads)
         return in_bag
 
     def tree_weights(self, leaf: Array) -> Array:
@@ -137,14 +143,17 @@ class BaggedForest(_TreesOfSklearn):
 class BoostedForest(_TreesOfSklearn):
     """GradientBoosting: trees grown one after the other; one for each class and round."""
 
-    def __init__(self, estimator: Any) -> None:
-        super().__init__(estimator, [tree.tree_ for tree in estimator.estimators_.ravel()])
+    def __init__(self, estimator: Any, n_threads: int = 1) -> None:
+        trees = [tree.tree_ for tree in estimator.estimators_.ravel()]
+        super().__init__(estimator, trees, n_threads)
 
     def validate(self, X: Any) -> Any:
         """Return X as the float32 array or CSR matrix that the trees take, or refuse it."""
         return check_finite(self.estimator, X)  # apply() looks at neither names nor NaN
 
-    def in_bag(self, X: Any, y: Any, sample_weight: Any, leaf: Array) -> InBag:
+    def in_bag(
+        self, X: Any, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1
+    ) -> InBag:
         """Refuse: boosting has no bootstrap to recover."""
         raise Unavailable(
             f"{self} has none: its trees are fitted to residuals, not to draws of the samples; use "

@@ -23,7 +23,7 @@ from typing import Any
 
 from leafkernel._validation import suggest
 from leafkernel.leaf_index import ForestStats, Samples
-from leafkernel.schemes._base import NEEDS, Weights, WeightScheme, ratio
+from leafkernel.schemes._base import NEEDS, AnyWeights, WeightScheme, ratio
 from leafkernel.schemes.boosted import Boosted
 from leafkernel.schemes.gap import Gap
 from leafkernel.schemes.ih import InstanceHardness
@@ -31,6 +31,7 @@ from leafkernel.schemes.kerf import Kerf
 from leafkernel.schemes.oob import OutOfBag
 from leafkernel.schemes.oob_separable import SeparableOutOfBag
 from leafkernel.schemes.uniform import Uniform
+from leafkernel.weighting import Weighting
 
 __all__ = [
     "Boosted",
@@ -43,6 +44,7 @@ __all__ = [
     "SeparableOutOfBag",
     "Uniform",
     "WeightScheme",
+    "Weighting",
     "find_scheme",
     "ratio",
 ]
@@ -63,7 +65,7 @@ _BY_NAME: dict[str, type[WeightScheme]] = {
 class _FromFunction(WeightScheme):
     """A user's function as a scheme: the same weights on both sides."""
 
-    function: Callable[[Samples, ForestStats], Weights]
+    function: Callable[[Samples, ForestStats], AnyWeights]
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -73,7 +75,7 @@ class _FromFunction(WeightScheme):
     def needs(self) -> frozenset[str]:  # type: ignore[override]
         return frozenset(getattr(self.function, "needs", ()))
 
-    def query(self, samples: Samples, forest: ForestStats) -> Weights:
+    def query(self, samples: Samples, forest: ForestStats) -> AnyWeights:
         return self.function(samples, forest)
 
 

@@ -9,8 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from leafkernel.leaf_index import ForestStats, Samples
+from leafkernel.weighting import Weighting
 
+#: What a scheme returns: an array of shape (n, T), or the same in factors.
 Weights = npt.NDArray[Any]
+AnyWeights = Weights | Weighting
 
 #: What a scheme may ask for in ``needs``.
 NEEDS = frozenset({"in_bag", "tree_weights", "labels", "paths"})
@@ -27,7 +30,8 @@ class WeightScheme(ABC):
     :meth:`reference`. Subclass it to define a proximity of your own; where both sides weigh alike,
     :meth:`query` is enough. Both get the samples (:class:`leafkernel.schemes.Samples`: leaves,
     in-bag weights, …) and the forest (:class:`leafkernel.schemes.ForestStats`: masses of leaves,
-    tree weights, …), and return nonnegative weights.
+    tree weights, …), and return nonnegative weights: an array of shape (n, T), or the same in
+    factors, a :class:`leafkernel.schemes.Weighting`, which is faster and takes less memory.
 
     Attributes
     ----------
@@ -78,7 +82,7 @@ class WeightScheme(ABC):
             cls.symmetric = False
 
     @abstractmethod
-    def query(self, samples: Samples, forest: ForestStats) -> Weights:
+    def query(self, samples: Samples, forest: ForestStats) -> AnyWeights:
         """Weigh samples that ask for their similar ones.
 
         Parameters
@@ -90,11 +94,11 @@ class WeightScheme(ABC):
 
         Returns
         -------
-        ndarray of shape (n, T)
+        ndarray of shape (n, T) or Weighting
             q_t(x) >= 0.
         """
 
-    def reference(self, samples: Samples, forest: ForestStats) -> Weights:
+    def reference(self, samples: Samples, forest: ForestStats) -> AnyWeights:
         """Weigh samples that are asked for; as queries, by default.
 
         Parameters
@@ -106,7 +110,7 @@ class WeightScheme(ABC):
 
         Returns
         -------
-        ndarray of shape (n, T)
+        ndarray of shape (n, T) or Weighting
             w_t(x) >= 0.
         """
         return self.query(samples, forest)

@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from leafkernel._validation import check_tree_weights
 from leafkernel.leaf_index import ForestStats, Samples
-from leafkernel.schemes._base import Weights, WeightScheme, ratio
+from leafkernel.schemes._base import WeightScheme, ratio
+from leafkernel.weighting import Weighting
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +43,8 @@ class Boosted(WeightScheme):
         """Tree weights, unless they were given."""
         return frozenset({"tree_weights"} if self.tree_weights is None else ())
 
-    def query(self, samples: Samples, forest: ForestStats) -> Weights:
-        """Return q = w, shape (n, T)."""
+    def query(self, samples: Samples, forest: ForestStats) -> Weighting:
+        """Return q = w."""
         given = self.tree_weights
         if given is None:
             tree_weights = forest.tree_weights
@@ -51,4 +52,4 @@ class Boosted(WeightScheme):
             tree_weights = np.asarray(given, dtype=float)
             check_tree_weights(tree_weights, forest.n_trees)
         share = np.sqrt(ratio(tree_weights, tree_weights.sum()))
-        return np.broadcast_to(share, samples.leaf.shape)
+        return Weighting(by_leaf=np.repeat(share, np.diff(forest.leaf_offsets)))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from leafkernel.leaf_index import ForestStats, Samples
 from leafkernel.schemes._base import Weights, WeightScheme, ratio
+from leafkernel.weighting import Weighting
 
 
 @dataclass(frozen=True)
@@ -31,15 +32,15 @@ class Gap(WeightScheme):
     name = "gap"
     needs = frozenset({"in_bag"})
 
-    def query(self, samples: Samples, forest: ForestStats) -> Weights:
-        """Return q, shape (n, T)."""
-        return ratio(samples.is_oob, samples.n_oob_trees)
+    def query(self, samples: Samples, forest: ForestStats) -> Weighting:
+        """Return q."""
+        return Weighting(by_sample=ratio(1.0, samples.n_oob_trees[:, 0]), by_entry=samples.is_oob)
 
-    def reference(self, samples: Samples, forest: ForestStats) -> Weights:
-        """Return w, shape (n, T)."""
-        return ratio(samples.in_bag, forest.in_bag_mass[samples.leaf])
+    def reference(self, samples: Samples, forest: ForestStats) -> Weighting:
+        """Return w."""
+        return Weighting(by_leaf=ratio(1.0, forest.in_bag_mass), by_entry=samples.in_bag)
 
     def adjusted_diagonal(self, samples: Samples, forest: ForestStats) -> Weights:
         """Return the mean of w over the trees that drew each sample, shape (n,)."""
-        in_bag_trees = forest.n_trees - samples.n_oob_trees[:, 0]
-        return ratio(self.reference(samples, forest).sum(axis=1), in_bag_trees)
+        weight = self.reference(samples, forest).dense(samples.leaf).sum(axis=1)
+        return ratio(weight, forest.n_trees - samples.n_oob_trees[:, 0])

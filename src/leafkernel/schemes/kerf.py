@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from leafkernel.leaf_index import ForestStats, Samples
-from leafkernel.schemes._base import Weights, WeightScheme, ratio
+from leafkernel.schemes._base import WeightScheme, ratio
+from leafkernel.weighting import Weighting
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,6 @@ class Kerf(WeightScheme):
 
     name = "kerf"
 
-    def query(self, samples: Samples, forest: ForestStats) -> Weights:
-        """Return q = w, shape (n, T)."""
-        by_leaf = np.sqrt(ratio(1.0, forest.n_trees * forest.leaf_mass))
-        return by_leaf[samples.leaf]
+    def query(self, samples: Samples, forest: ForestStats) -> Weighting:
+        """Return q = w."""
+        return Weighting(by_leaf=np.sqrt(ratio(1.0, forest.n_trees * forest.leaf_mass)))

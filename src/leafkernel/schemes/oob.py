@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from leafkernel.leaf_index import ForestStats, Samples
-from leafkernel.schemes._base import Weights, WeightScheme
+from leafkernel.schemes._base import WeightScheme
+from leafkernel.weighting import Weighting
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,6 @@ class OutOfBag(WeightScheme):
     needs = frozenset({"in_bag"})
     separable = False
 
-    def query(self, samples: Samples, forest: ForestStats) -> Weights:
-        """Return o, shape (n, T); each sum is then divided by S(x, x')."""
-        return samples.is_oob
+    def query(self, samples: Samples, forest: ForestStats) -> Weighting:
+        """Return o; each sum is then divided by S(x, x')."""
+        return Weighting(by_entry=samples.is_oob)

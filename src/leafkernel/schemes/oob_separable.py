@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from leafkernel.leaf_index import ForestStats, Samples
-from leafkernel.schemes._base import Weights, WeightScheme, ratio
+from leafkernel.schemes._base import WeightScheme, ratio
+from leafkernel.weighting import Weighting
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class SeparableOutOfBag(WeightScheme):
     name = "oob_separable"
     needs = frozenset({"in_bag"})
 
-    def query(self, samples: Samples, forest: ForestStats) -> Weights:
-        """Return q = w, shape (n, T)."""
-        return ratio(np.sqrt(forest.n_trees) * samples.is_oob, samples.n_oob_trees)
+    def query(self, samples: Samples, forest: ForestStats) -> Weighting:
+        """Return q = w."""
+        by_sample = ratio(np.sqrt(forest.n_trees), samples.n_oob_trees[:, 0])
+        return Weighting(by_sample=by_sample, by_entry=samples.is_oob)

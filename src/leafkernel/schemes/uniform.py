@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from leafkernel.leaf_index import ForestStats, Samples
-from leafkernel.schemes._base import Weights, WeightScheme
+from leafkernel.schemes._base import WeightScheme
+from leafkernel.weighting import Weighting
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,6 @@ class Uniform(WeightScheme):
 
     name = "uniform"
 
-    def query(self, samples: Samples, forest: ForestStats) -> Weights:
-        """Return q = w, shape (n, T)."""
-        return np.broadcast_to(1.0 / np.sqrt(forest.n_trees), samples.leaf.shape)
+    def query(self, samples: Samples, forest: ForestStats) -> Weighting:
+        """Return q = w."""
+        return Weighting(scale=1.0 / np.sqrt(forest.n_trees))

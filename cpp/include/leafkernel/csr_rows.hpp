@@ -1,0 +1,140 @@
+// The rows of P as one CSR matrix, whose size is not known beforehand.
+//
+// Rows are computed in chunks of consecutive rows, within a chunk in the order that is best for the
+// caches. Threads append to slabs of their own, and when a chunk is done its rows are copied to the end
+// of the matrix, which grows. Slabs are used again for the next chunk: beside the matrix there is
+// never more than a fraction of it.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "leafkernel/for_each_row.hpp"
+#include "leafkernel/memory.hpp"
+#include "leafkernel/parallel.hpp"
+#include "leafkernel/row_sort.hpp"
+#include "leafkernel/views.hpp"
+
+namespace leafkernel {
+
+template <class Index, class Value>
+struct CsrMatrix {
+    Buffer<Offset> offsets;
+    Buffer<Index> columns;
+    Buffer<Value> values;
+};
+
+namespace detail {
+
+// What one thread has computed of a chunk.
+template <class Value>
+struct Slab {
+    Slab(const Product& product, bool sorted_)
+        : computer(make_row_computer<Value>(product)),
+          sample_at(product.reference.sample_at),
+          sorted(sorted_),
+          sort(product.reference.n_samples()) {}
+
+    // Computes a row at the end of the slab; returns its size.
+    Offset append(Offset row) {
+        const Offset begin = rows.used;
+        const Offset size = computer->compute(row, rows);
+        SampleId* columns = rows.places.data() + begin;
+        for (Offset i = 0; i < size; ++i) columns[i] = sample_at[columns[i]];
+        if (sorted) sort(columns, rows.values.data() + begin, size);
+        return size;
+    }
+
+    std::unique_ptr<RowComputer<Value>> computer;
+    std::span<const SampleId> sample_at;
+    bool sorted;
+    RowSorter<Value> sort;
+    RowBuffer<Value> rows;
+};
+
+// Large enough to find rows that share leaves, small enough to be a fraction of the matrix.
+inline Offset rows_of_chunk(Offset n_rows) { return std::clamp<Offset>(n_rows / 8, 4096, 32768); }
+
+// The rows chunk by chunk, within a chunk in the order given.
+inline std::vector<Offset> order_in_chunks(std::span<const Offset> row_order, Offset chunk_rows) {
+    const auto n_rows = static_cast<Offset>(row_order.size());
+    std::vector<Offset> next(static_cast<std::size_t>(n_rows / chunk_rows) + 1);
+    for (std::size_t chunk = 0; chunk < next.size(); ++chunk) next[chunk] = chunk * chunk_rows;
+    std::vector<Offset> order(row_order.size());
+    for (const Offset row : row_order) order[next[row / chunk_rows]++] = row;
+    return order;
+}
+
+}  // namespace detail
+
+template <class Index, class Value>
+CsrMatrix<Index, Value> csr_rows(const Product& product, bool sorted, int n_threads,
+                                 const Monitor& monitor) {
+    using Slab = detail::Slab<Value>;
+    struct Piece {  // where a row of the chunk is
+        const Slab* slab;
+        Offset begin;
+    };
+    const Offset n_rows = product.query.n_rows;
+    const Offset chunk_rows = detail::rows_of_chunk(n_rows);
+    const auto order = detail::order_in_chunks(product.row_order, chunk_rows);
+    const Offset block_size = detail::choose_block_size(product);
+    std::vector<std::unique_ptr<Slab>> slabs(static_cast<std::size_t>(std::max(n_threads, 1)));
+    std::vector<Piece> pieces(static_cast<std::size_t>(std::min(chunk_rows, n_rows)));
+
+    CsrMatrix<Index, Value> matrix;
+    Buffer<Offset>& offsets = matrix.offsets;
+    offsets.resize(n_rows + 1);
+    offsets[0] = 0;
+    for (Offset first = 0; first < n_rows; first += chunk_rows) {
+        const Offset last = std::min(first + chunk_rows, n_rows);
+        const Monitor from_first = [&](Offset done) {
+            if (monitor) monitor(first + done);
+        };
+        std::atomic<std::size_t> next_slab{0};
+        for_each_block(last - first, block_size, n_threads, from_first, [&] {
+            auto& slab = slabs[next_slab.fetch_add(1)];
+            if (slab == nullptr) slab = std::make_unique<Slab>(product, sorted);
+            slab->rows.used = 0;
+            return [&, slab = slab.get()](Offset begin, Offset end, const auto& poll) {
+                const Offset* rows = order.data() + first;
+                for (Offset i = begin; i < end; ++i) {
+                    poll();
+                    if (i + 1 < end) {
+                        slab->computer->prepare(rows[i + 1], rows[std::min(i + 2, end - 1)]);
+                    }
+                    pieces[rows[i] - first] = {slab, slab->rows.used};
+                    offsets[rows[i] + 1] = slab->append(rows[i]);
+                }
+            };
+        });
+        for (Offset row = first; row < last; ++row) offsets[row + 1] += offsets[row];
+        if (offsets[last] > matrix.columns.size()) {
+            // Rows to come are taken to be like those so far, and a little longer.
+            const double expected =
+                1.02 * static_cast<double>(offsets[last]) * static_cast<double>(n_rows) / last;
+            const Offset room = std::max(offsets[last], static_cast<Offset>(expected));
+            matrix.columns.resize(room);
+            matrix.values.resize(room);
+        }
+        for_each_block(last - first, 256, n_threads, {}, [&] {
+            return [&](Offset begin, Offset end, const auto&) {
+                for (Offset row = first + begin; row < first + end; ++row) {
+                    const Piece& piece = pieces[row - first];
+                    const Offset size = offsets[row + 1] - offsets[row];
+                    std::copy_n(piece.slab->rows.places.data() + piece.begin, size,
+                                matrix.columns.data() + offsets[row]);
+                    std::copy_n(piece.slab->rows.values.data() + piece.begin, size,
+                                matrix.values.data() + offsets[row]);
+                }
+            };
+        });
+    }
+    matrix.columns.resize(offsets[n_rows]);
+    matrix.values.resize(offsets[n_rows]);
+    return matrix;
+}
+
+}  // namespace leafkernel

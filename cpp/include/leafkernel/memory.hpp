@@ -1,0 +1,82 @@
+// Large arrays: not initialised, in large pages where the system has them, and able to grow in place.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <utility>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+#include "leafkernel/views.hpp"
+
+namespace leafkernel {
+
+namespace detail {
+
+// Memory that is written once costs as much in page faults as in writing.
+inline void ask_for_large_pages([[maybe_unused]] void* memory, [[maybe_unused]] std::size_t n_bytes) {
+#if defined(__linux__)
+    constexpr std::size_t worthwhile = std::size_t{1} << 22;
+    constexpr std::uintptr_t page = 4096;
+    if (n_bytes < worthwhile) return;
+    const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+    const auto first = (begin + page - 1) / page * page;
+    const auto last = (begin + n_bytes) / page * page;
+    madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);  // advice: may be ignored
+#endif
+}
+
+}  // namespace detail
+
+// An array of a trivial type. Growing moves no data where the system can remap its pages.
+template <class T>
+class Buffer {
+public:
+    Buffer() = default;
+    explicit Buffer(Offset size) { resize(size); }
+    Buffer(Buffer&& other) noexcept
+        : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    Buffer& operator=(Buffer&& other) noexcept {
+        std::swap(data_, other.data_);
+        std::swap(size_, other.size_);
+        return *this;
+    }
+    ~Buffer() { std::free(data_); }
+
+    // Keeps what fits in both sizes; the rest is not initialised.
+    void resize(Offset size) {
+        const std::size_t n_bytes = static_cast<std::size_t>(size) * sizeof(T);
+        void* memory = std::realloc(data_, n_bytes > 0 ? n_bytes : 1);
+        if (memory == nullptr) throw std::bad_alloc();
+        data_ = static_cast<T*>(memory);
+        if (size > size_) detail::ask_for_large_pages(memory, n_bytes);
+        size_ = size;
+    }
+
+    // Makes room for at least this many, and for more of what may follow.
+    void reserve(Offset size) {
+        if (size > size_) resize(size + size / 4);
+    }
+
+    // Hands over the memory, to be given to free().
+    T* release() {
+        size_ = 0;
+        return std::exchange(data_, nullptr);
+    }
+
+    T* data() { return data_; }
+    const T* data() const { return data_; }
+    Offset size() const { return size_; }
+    T& operator[](Offset i) { return data_[i]; }
+    const T& operator[](Offset i) const { return data_[i]; }
+
+private:
+    T* data_ = nullptr;
+    Offset size_ = 0;
+};
+
+}  // namespace leafkernel
