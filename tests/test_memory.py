@@ -29,6 +29,7 @@ def test_forecast_is_exact_in_collisions_and_near_in_nonzeros(leaves):
     size = P.data.nbytes + P.indices.nbytes + P.indptr.nbytes
     assert forecast.bytes == pytest.approx(size, rel=0.1)
     assert forecast.bytes >= 8 * (forecast.nonzeros + forecast.nonzeros_error)
+    assert 0 < forecast.seconds < 600
     assert forecast.fits
     assert "proximity() fits" in str(forecast)
 

@@ -145,8 +145,10 @@ nb::object sums(const nb::object& source, const Array<double>& values, int n_thr
 nb::object apply_to(const nb::object& source, const Array<double>& values, int n_threads) {
     const Product product = read_product(source);
     const Monitor monitor = make_monitor(nb::none());
-    return times_dense(product, values, [&](auto in, Offset n_columns, double* out) {
-        apply(product, in, n_columns, out, n_threads, monitor);
+    return in_type_of(source, [&](auto zero) {
+        return times_dense(product, values, [&](auto in, Offset n_columns, double* out) {
+            apply<decltype(zero)>(product, in, n_columns, out, n_threads, monitor);
+        });
     });
 }
 

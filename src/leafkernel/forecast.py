@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from time import perf_counter
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,7 @@ from leafkernel.leaf_maps import INT32_MAX
 # Counting the nonzeros of sampled rows stops at this many collisions: well under a second.
 _SAMPLED_COLLISIONS = 20_000_000
 _SAMPLED_ROWS = 512
+_TIMED_RUNS, _TIMED_RUN = 8, 32
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,8 @@ class Forecast:
         A bound that holds for certain.
     bytes : int
         Memory of P as a CSR matrix with that many nonzeros (estimate plus error).
+    seconds : float
+        Time that it would take, from the time that some of its rows took just now.
     limit : int
         Memory that P may take: ``max_memory``, or what is free.
     """
@@ -45,6 +49,7 @@ class Forecast:
     nonzeros_error: int
     nonzeros_at_most: int
     bytes: int
+    seconds: float
     limit: int
 
     @property
@@ -73,6 +78,7 @@ class Forecast:
                 f"  nonzeros          {self.nonzeros:,}{error} ({per_row:,.0f} a row; "
                 f"at most {self.nonzeros_at_most:,})",
                 f"  memory            {format_bytes(self.bytes)} of {format_bytes(self.limit)}",
+                f"  time              about {format_seconds(self.seconds)}",
                 f"  advice            {self.advice}",
             ]
         )
@@ -104,14 +110,42 @@ def forecast(product: Product, engine: Engine, *, limit: int) -> Forecast:
         nonzeros_error=error,
         nonzeros_at_most=at_most,
         bytes=csr_bytes(m, nonzeros + error, product.dtype.itemsize),
+        seconds=_seconds(product, engine, collisions),
         limit=limit,
     )
+
+
+def format_seconds(seconds: float) -> str:
+    """Write a time for a reader, no more exactly than it is known."""
+    if seconds >= 90:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds:.1g} s" if seconds < 10 else f"{seconds:.0f} s"
 
 
 def csr_bytes(n_rows: int, nonzeros: int, itemsize: int) -> int:
     """Return the memory of a CSR matrix."""
     index_size = 4 if nonzeros <= INT32_MAX else 8
     return nonzeros * (itemsize + index_size) + (n_rows + 1) * index_size
+
+
+def _seconds(product: Product, engine: Engine, collisions: npt.NDArray[np.int64]) -> float:
+    """Compute a few runs of rows, each in the order of the real work, and scale up."""
+    m = product.n_rows
+    if m == 0:
+        return 0.0
+    begins = np.linspace(0, max(m - _TIMED_RUN, 0), _TIMED_RUNS).astype(np.int64)
+    places = np.unique(np.minimum(begins[:, None] + np.arange(_TIMED_RUN), m - 1))
+    order = product.row_order[places]
+    affordable = int(np.searchsorted(np.cumsum(collisions[order]), _SAMPLED_COLLISIONS)) + 1
+    rows = order[:affordable]
+    sample, alone = product.take(rows), type(engine)(n_threads=1)
+    took = []
+    for _ in range(2):  # the first time also pays for what is done once
+        begin = perf_counter()
+        alone.rows(sample)
+        took.append(perf_counter() - begin)
+    share = int(collisions[rows].sum()) / max(int(collisions.sum()), 1)
+    return min(took) / max(share, len(rows) / m) / engine.n_threads
 
 
 def _sample_rows(collisions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

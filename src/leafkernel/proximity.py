@@ -465,7 +465,7 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
         Returns
         -------
         Forecast
-            Collisions, nonzeros, bytes, and what to use instead; print it.
+            Collisions, nonzeros, bytes, seconds, and what to use instead; print it.
         """
         return forecast(self._product(X), self._engine(), limit=self._limit())
 

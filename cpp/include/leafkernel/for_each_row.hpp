@@ -44,7 +44,13 @@ inline void prefetch(const void* address) {
 // The lists of a row's leaves lie far apart in memory and most are short: without asking for them
 // ahead, the loop waits on memory most of the time.
 constexpr std::size_t lookahead = 8;
-constexpr Offset cache_line = 64;
+
+inline void prefetch_row(const QueryRows& query, Offset row) {
+    constexpr Offset cache_line = 64;
+    const auto* begin = static_cast<const char*>(query.leaves.address(row * query.n_trees));
+    const auto* end = static_cast<const char*>(query.leaves.address((row + 1) * query.n_trees));
+    for (; begin < end; begin += cache_line) prefetch(begin);
+}
 
 // Computes rows, one at a time, in the scratch memory of one thread.
 template <class Value>
@@ -80,10 +86,7 @@ public:
         for (Offset e = first; e < first + query.n_trees; ++e) {
             if (query.has(e)) prefetch(&product_.reference.offsets[query.leaves[e]]);
         }
-        const auto* begin = static_cast<const char*>(query.leaves.address(after_next * query.n_trees));
-        const auto* end =
-            static_cast<const char*>(query.leaves.address((after_next + 1) * query.n_trees));
-        for (; begin < end; begin += cache_line) prefetch(begin);
+        prefetch_row(query, after_next);
     }
 
     Offset compute(Offset row, RowBuffer<Value>& buffer) override {

@@ -30,6 +30,10 @@ class Engine(Protocol):
 
     def __init__(self, *, n_threads: int) -> None: ...
 
+    @property
+    def n_threads(self) -> int:
+        """Threads that it uses."""
+
     def rows(
         self, product: Product, on_progress: OnProgress | None = None, *, sort: bool = True
     ) -> csr_array:
