@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.svm import SVC
 
 from leafkernel import ForestProximity, LeafkernelWarning, WeightScheme
-from leafkernel.schemes import Boosted, InstanceHardness
+from leafkernel.schemes import Boosted, InstanceHardness, Weighting
 
 TREES = {"n_estimators": 30, "random_state": 0}
 
@@ -211,6 +211,15 @@ def test_unknown_scheme_suggests_the_nearest(iris):
 CUSTOM = {
     "wrong shape": (lambda s, f: np.ones(5), r"shape \(n_samples, n_trees\) = \(150, 30\); got"),
     "NaN": (lambda s, f: np.full(s.leaf.shape, np.nan), "returned NaN"),
+    "a factor's NaN": (lambda s, f: Weighting(scale=np.nan), "scale, returned NaN"),
+    "a factor's shape": (
+        lambda s, f: Weighting(by_leaf=np.ones(f.n_leaves + 1)),
+        "by_leaf, must return an array of shape",
+    ),
+    "a negative factor": (
+        lambda s, f: Weighting(by_sample=-np.ones(s.n_samples)),
+        "by_sample, returned negative",
+    ),
     "infinite": (lambda s, f: np.full(s.leaf.shape, np.inf), "infinite"),
     "negative": (lambda s, f: np.full(s.leaf.shape, -1.0), "negative weights"),
 }

@@ -159,3 +159,24 @@ def test_warm_started_forest(iris):
     assert_allclose(
         prox.proximity() @ one_hot(y), forest.oob_decision_function_, rtol=0, atol=1e-10
     )
+
+
+def test_a_sample_drawn_more_often_than_a_byte_counts(iris, monkeypatch):
+    """The compiled count gives up at 255, and plain NumPy takes over."""
+    X, y = iris
+    forest = RandomForestClassifier(N_TREES, oob_score=True, random_state=0).fit(X, y)
+    monkeypatch.setattr("leafkernel._native.count_draws", lambda *_: None)
+    prox = ForestProximity(forest, dtype=np.float64).fit(X, y)
+    assert_allclose(
+        prox.proximity() @ one_hot(y), forest.oob_decision_function_, rtol=0, atol=1e-10
+    )
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 3, 300])
+def test_threads_draw_the_same_samples(iris, n_jobs):
+    X, y = iris
+    forest = RandomForestClassifier(N_TREES, oob_score=True, random_state=0).fit(X, y)
+    prox = ForestProximity(forest, dtype=np.float64, n_jobs=n_jobs).fit(X, y)
+    assert_allclose(
+        prox.proximity() @ one_hot(y), forest.oob_decision_function_, rtol=0, atol=1e-10
+    )

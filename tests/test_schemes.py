@@ -18,7 +18,13 @@ from sklearn.ensemble import (
 )
 
 from leafkernel import ForestProximity, LeafkernelWarning, WeightScheme
-from leafkernel.schemes import Boosted, InstanceHardness, SeparableOutOfBag, Uniform
+from leafkernel.schemes import (
+    Boosted,
+    InstanceHardness,
+    SeparableOutOfBag,
+    Uniform,
+    Weighting,
+)
 
 TOLERANCE = {np.float32: 1e-6, np.float64: 1e-12}
 BAGGED_SCHEMES = ["uniform", "kerf", "gap", "oob", "oob_separable"]
@@ -300,3 +306,40 @@ def test_a_scheme_that_reads_what_it_did_not_declare_is_told_so(iris):
         ForestProximity(
             RandomForestClassifier(5, random_state=0), lambda samples, forest: samples.in_bag
         ).fit(X, y)
+
+
+FACTORS = {
+    "scale": lambda samples, _: Weighting(scale=0.3),
+    "by_sample": lambda samples, _: Weighting(by_sample=1.0 + np.arange(samples.n_samples)),
+    "by_leaf": lambda _, forest: Weighting(by_leaf=1.0 / (1 + forest.leaf_mass)),
+    "flags": lambda samples, _: Weighting(by_entry=samples.leaf % 2 == 0),
+    "counts": lambda samples, _: Weighting(by_entry=(samples.leaf % 4).astype(np.uint8)),
+    "many": lambda samples, _: Weighting(by_entry=samples.leaf % 1000),
+    "all": lambda samples, forest: Weighting(
+        scale=2.0,
+        by_sample=1.0 + np.arange(samples.n_samples),
+        by_leaf=1.0 / (1 + forest.leaf_mass),
+        by_entry=np.sqrt(samples.leaf % 3),
+    ),
+}
+
+
+@pytest.mark.parametrize("engine", ["native", "reference"])
+@pytest.mark.parametrize("factors", FACTORS.values(), ids=FACTORS)
+def test_factors_give_what_the_array_of_their_products_gives(iris, factors, engine):
+    X, y = iris
+    forest = RandomForestClassifier(20, random_state=0).fit(X, y)
+
+    def dense(samples, stats):
+        return factors(samples, stats).dense(samples.leaf)
+
+    known = {"dtype": np.float64, "engine": engine}
+    by_factors = ForestProximity(forest, factors, **known).fit(X, y)
+    by_array = ForestProximity(forest, dense, **known).fit(X, y)
+    for X_new in (None, X[:7] + 0.1):
+        P, expected = by_factors.proximity(X_new), by_array.proximity(X_new)
+        assert P.nnz == expected.nnz
+        assert_allclose(P.toarray(), expected.toarray(), rtol=1e-12)
+    assert_allclose(
+        by_factors.query_map().toarray(), by_array.query_map().toarray(), rtol=1e-12, atol=0
+    )

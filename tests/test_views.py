@@ -268,3 +268,16 @@ def test_returned_maps_are_the_callers_to_change(forest, iris):
     for owned in (prox.query_map(), prox.reference_map(), prox.fit_transform(X, y)):
         owned.data[:] = 7
     assert (prox.proximity() != before).nnz == 0
+
+
+@pytest.mark.parametrize("engine", ["native", "reference"])
+def test_unsorted_rows_hold_the_same(iris, engine):
+    X, y = iris
+    forest = RandomForestClassifier(30, random_state=0)
+    prox = ForestProximity(forest, "kerf", engine=engine).fit(X, y)
+    for X_new in (None, X[:9] + 0.05):
+        P = prox.proximity(X_new, sort=False)
+        assert_array_equal(P.toarray(), prox.proximity(X_new).toarray())
+        assert P.nnz == prox.proximity(X_new).nnz
+    with pytest.raises(TypeError, match="sort"):
+        prox.proximity(sort="yes")

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "leafkernel/memory.hpp"
 #include "leafkernel/views.hpp"
 
 namespace leafkernel {
@@ -18,8 +19,8 @@ template <class Value>
 class RowSorter {
 public:
     explicit RowSorter(SampleId n_columns) {
-        const int bits = std::bit_width(static_cast<std::uint32_t>(std::max(n_columns, 1)));
-        n_passes_ = std::max(2, (bits + most_bits - 1) / most_bits);  // in, perhaps within, and out
+        const int bits = std::bit_width(static_cast<std::uint32_t>(std::max(n_columns - 1, 1)));
+        n_passes_ = std::max(2, (bits + most_bits - 1) / most_bits);
         digit_bits_ = (bits + n_passes_ - 1) / n_passes_;
         starts_.resize(static_cast<std::size_t>(n_passes_) << digit_bits_);
     }
@@ -27,41 +28,10 @@ public:
     template <class Index>
     void operator()(Index* columns, Value* values, Offset size) {
         if (size < smallest_radix) return sort_few(columns, values, size);
-        if (static_cast<Offset>(from_.size()) < size) {
-            from_.resize(static_cast<std::size_t>(size));
-            to_.resize(static_cast<std::size_t>(size));
-        }
-        const std::uint32_t mask = (1u << digit_bits_) - 1;
-        std::fill(starts_.begin(), starts_.end(), 0u);
-        for (Offset i = 0; i < size; ++i) {
-            auto digits = static_cast<std::uint32_t>(columns[i]);
-            for (int pass = 0; pass < n_passes_; ++pass, digits >>= digit_bits_) {
-                ++starts_[(static_cast<std::uint32_t>(pass) << digit_bits_) + (digits & mask)];
-            }
-        }
-        for (int pass = 0; pass < n_passes_; ++pass) {
-            std::uint32_t* starts = starts_.data() + (static_cast<std::size_t>(pass) << digit_bits_);
-            std::uint32_t total = 0;
-            for (std::uint32_t d = 0; d <= mask; ++d) total += std::exchange(starts[d], total);
-            const auto place_of = [&, shift = pass * digit_bits_](std::uint32_t column) {
-                return starts[(column >> shift) & mask]++;
-            };
-            if (pass == 0) {
-                for (Offset i = 0; i < size; ++i) {
-                    const auto column = static_cast<std::uint32_t>(columns[i]);
-                    from_[place_of(column)] = {column, values[i]};
-                }
-            } else if (pass < n_passes_ - 1) {
-                for (Offset i = 0; i < size; ++i) to_[place_of(from_[i].column)] = from_[i];
-                std::swap(from_, to_);
-            } else {
-                for (Offset i = 0; i < size; ++i) {
-                    const auto at = place_of(from_[i].column);
-                    columns[at] = static_cast<Index>(from_[i].column);
-                    values[at] = from_[i].value;
-                }
-            }
-        }
+        from_.reserve(size);
+        if (n_passes_ == 2) return sort_by_digits<2>(columns, values, size);
+        to_.reserve(size);
+        sort_by_digits<3>(columns, values, size);
     }
 
 private:
@@ -72,6 +42,58 @@ private:
         std::uint32_t column;
         Value value;
     };
+
+    // How often each digit occurs, and then where its entries begin: a table for each pass.
+    template <int Passes, class Index>
+    std::uint32_t* count_digits(const Index* columns, Offset size) {
+        std::fill(starts_.begin(), starts_.end(), 0u);
+        std::uint32_t* const starts = starts_.data();
+        const int bits = digit_bits_;
+        const std::uint32_t mask = (1u << bits) - 1;
+        for (Offset i = 0; i < size; ++i) {
+            const auto column = static_cast<std::uint32_t>(columns[i]);
+            for (int pass = 0; pass < Passes; ++pass) {
+                ++starts[(static_cast<std::uint32_t>(pass) << bits) + (column >> (pass * bits) & mask)];
+            }
+        }
+        for (int pass = 0; pass < Passes; ++pass) {
+            std::uint32_t total = 0;
+            for (std::uint32_t d = 0; d <= mask; ++d) {
+                total += std::exchange(starts[(static_cast<std::uint32_t>(pass) << bits) + d], total);
+            }
+        }
+        return starts;
+    }
+
+    // From the row into the first buffer by the lowest digit, perhaps on by the next, and back by the
+    // highest. Pointers are local: the compiler need not fear that a store moves them.
+    template <int Passes, class Index>
+    void sort_by_digits(Index* columns, Value* values, Offset size) {
+        std::uint32_t* const starts = count_digits<Passes>(columns, size);
+        const int bits = digit_bits_;
+        const std::uint32_t mask = (1u << bits) - 1;
+        Entry* const first = from_.data();
+        for (Offset i = 0; i < size; ++i) {
+            const auto column = static_cast<std::uint32_t>(columns[i]);
+            first[starts[column & mask]++] = {column, values[i]};
+        }
+        Entry* last = first;
+        if constexpr (Passes == 3) {
+            last = to_.data();
+            std::uint32_t* const next = starts + (std::size_t{1} << bits);
+            for (Offset i = 0; i < size; ++i) {
+                const Entry entry = first[i];
+                last[next[entry.column >> bits & mask]++] = entry;
+            }
+        }
+        std::uint32_t* const final = starts + (static_cast<std::size_t>(Passes - 1) << bits);
+        for (Offset i = 0; i < size; ++i) {
+            const Entry entry = last[i];
+            const std::uint32_t at = final[entry.column >> ((Passes - 1) * bits) & mask]++;
+            columns[at] = static_cast<Index>(entry.column);
+            values[at] = entry.value;
+        }
+    }
 
     template <class Index>
     static void sort_few(Index* columns, Value* values, Offset size) {
@@ -91,7 +113,7 @@ private:
     int n_passes_ = 2;
     int digit_bits_ = 1;
     std::vector<std::uint32_t> starts_;
-    std::vector<Entry> from_, to_;
+    Buffer<Entry> from_, to_;
 };
 
 }  // namespace leafkernel

@@ -35,8 +35,7 @@ class NativeEngine:
         """Return P, shape (m, n)."""
         arrays = core.csr_rows(product, sort, self.n_threads, self.wide_indices, on_progress)
         matrix = csr_array(arrays, shape=product.shape)
-        matrix.has_sorted_indices = sort
-        matrix.has_canonical_format = sort
+        matrix.has_canonical_format = matrix.has_sorted_indices = sort
         return matrix
 
     def nearest(

@@ -1,0 +1,261 @@
+"""Turn benchmarks/results.json into docs/benchmarks.md and its figures.
+
+python benchmarks/report.py [RESULTS]
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+DOCS = Path(__file__).parent.parent / "docs"
+NAMES = {
+    "ours": "leafkernel",
+    "forestgeom_": "forestgeom",
+    "scipy_product": "SciPy",
+    "sklearn_apply": "scikit-learn",
+    "rfproximity_": "rfproximity",
+    "quantile_forest_": "quantile-forest",
+    "r_random_forest": "R randomForest",
+}
+DATA = {"covtype": "Covertype", "airlines": "Airlines", "iris": "iris", "higgs-like": "HIGGS-like"}
+
+
+def line(record):
+    """One record, for someone who watches."""
+    what = [
+        record["case"],
+        record["data"],
+        f"{record['rows']:,}",
+        *map(str, record["forest"].items()),
+    ]
+    what += [str(record["task"][key]) for key in ("scheme", "columns") if key in record["task"]]
+    took = f"{record['seconds']:.3f} s" if "seconds" in record else "failed"
+    return f"{' '.join(what)}: {NAMES[record['rival']]} {took}"
+
+
+class Results:
+    """The records, to be asked."""
+
+    def __init__(self, records):
+        self.records = records
+
+    def all(self, case, rival=None, **wanted):
+        return [
+            r
+            for r in self.records
+            if r["case"] == case
+            and rival in (None, r["rival"])
+            and all(r.get(k, r["task"].get(k)) == v for k, v in wanted.items())
+        ]
+
+    def one(self, case, rival, **wanted):
+        found = self.all(case, rival, **wanted)
+        return found[0] if found and "seconds" in found[0] else None
+
+
+def write(path):
+    """Write the page and its figures."""
+    known = json.loads(Path(path).read_text())
+    results = Results(known["records"])
+    plot(results, "seconds", "seconds", "benchmark-time.png")
+    plot(results, "beyond", "peak memory, GB", "benchmark-memory.png")
+    template = (Path(__file__).parent / "page.md").read_text()
+    parts = {
+        "machine": machine(known["machine"]),
+        "matrix": matrix_table(results),
+        "product": product_table(results),
+        "leaves": leaves_table(results),
+        "memory": memory_table(results),
+        "large": large_table(results),
+        "slopes": slopes(results),
+        "operator": operator_table(results),
+        "growing": growing_table(results),
+        "dense": dense_table(results),
+        "small": small_table(results),
+    }
+    for name, text in parts.items():
+        template = template.replace(f"<!-- {name} -->", text)
+    DOCS.mkdir(exist_ok=True)
+    (DOCS / "benchmarks.md").write_text(template)
+
+
+def machine(found):
+    versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
+    return (
+        f"{found['processor']}, {found['cores']} cores, {found['threads']} threads, "
+        f"{found['system']}; {versions}."
+    )
+
+
+def table(heads, rows):
+    if not rows:
+        return "Not measured."
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in lines)
+
+
+def seconds(record):
+    return "-" if record is None else f"{record['seconds']:.3g} s"
+
+
+def times(slow, fast):
+    return "-" if slow is None or fast is None else f"**{slow['seconds'] / fast['seconds']:.1f}**"
+
+
+def matrix_table(results):
+    rows = []
+    for ours in results.all("matrix", "ours"):
+        at = {"data": ours["data"], "rows": ours["rows"], "scheme": ours["task"]["scheme"]}
+        theirs = results.one("matrix", "forestgeom_", **at)
+        ordered = results.one("matrix sorted", "ours", **at)
+        per_row = f"{ours['nonzeros'] / ours['rows']:,.0f}"
+        rows.append(
+            [DATA[at["data"]], f"{at['rows']:,}", at["scheme"], per_row, seconds(ours)]
+            + [seconds(ordered), seconds(theirs), times(theirs, ours), times(theirs, ordered)]
+        )
+    rows.sort(key=lambda row: (row[0] != "Covertype", row[0], int(row[1].replace(",", ""))))
+    heads = ["data", "rows", "scheme", "nonzeros a row", "unsorted", "sorted (default)"]
+    return table([*heads, "forestgeom", "ratio, unsorted", "ratio, sorted"], rows)
+
+
+def product_table(results):
+    rows = []
+    for ours in results.all("product", "ours"):
+        n = ours["rows"]
+        theirs = results.one("product", "scipy_product", rows=n)
+        ordered, bound = (
+            results.one("product sorted", "ours", rows=n),
+            results.one("write", "ours", rows=n),
+        )
+        rows.append(
+            [f"{n:,}", seconds(ours), seconds(ordered), seconds(theirs), times(theirs, ours)]
+            + [times(theirs, ordered), seconds(bound), times(ours, bound)]
+        )
+    heads = ["rows", "unsorted", "sorted", "SciPy", "ratio, unsorted", "ratio, sorted"]
+    return table([*heads, "writing P's bytes", "unsorted over writing"], rows)
+
+
+def leaves_table(results):
+    rows = []
+    for ours in results.all("leaves", "ours"):
+        theirs = results.one("leaves", "sklearn_apply", rows=ours["rows"])
+        rows.append([f"{ours['rows']:,}", seconds(ours), seconds(theirs), times(theirs, ours)])
+    return table(["rows", "leafkernel", "forest.apply", "ratio"], rows)
+
+
+def memory_table(results):
+    rows = []
+    for ours in results.all("matrix", "ours"):
+        if "beyond" not in ours:
+            continue
+        at = {"data": ours["data"], "rows": ours["rows"], "scheme": ours["task"]["scheme"]}
+        theirs = results.one("matrix", "forestgeom_", **at)
+        size = ours["bytes"]
+
+        def share(record, size=size):
+            if record is None or "beyond" not in record:
+                return "-"
+            return f"{(record['beyond'] - size) / size:.2f}"
+
+        label = [DATA[at["data"]], f"{at['rows']:,}", at["scheme"], f"{size / 2**30:.2f} GB"]
+        rows.append([*label, share(ours), share(theirs)])
+    return table(["data", "rows", "scheme", "P", "leafkernel", "forestgeom"], rows)
+
+
+def large_table(results):
+    rows = []
+    for record in results.all("neighbors", "ours") + results.all("higgs", "ours"):
+        if "seconds" not in record:
+            continue
+        name = "kneighbors(n_neighbors=50)" if record["case"] == "neighbors" else "proximity()"
+        size = f"{record['bytes'] / 2**30:.1f} GB" if "bytes" in record else "-"
+        peak = f"{record['peak'] / 2**30:.2f} GB" if "peak" in record else "-"
+        label = [f"{name}, {record['task']['scheme']}", DATA[record["data"]], f"{record['rows']:,}"]
+        rows.append([*label, seconds(record), size, peak])
+    return table(["what", "data", "rows", "time, fit included", "result", "peak of process"], rows)
+
+
+def slopes(results):
+    rows = []
+    for scheme in ("gap", "oob"):
+        found = results.all("matrix", "ours", data="covtype", scheme=scheme)
+        found = sorted((r for r in found if "beyond" in r), key=lambda r: r["rows"])
+        if len(found) < 2:
+            continue
+        n = np.log([r["rows"] for r in found])
+        fits = [
+            np.polyfit(n, np.log([r[key] for r in found]), 1)[0] for key in ("seconds", "beyond")
+        ]
+        spans = f"{found[0]['rows']:,} to {found[-1]['rows']:,}"
+        rows.append([scheme, spans, f"{fits[0]:.2f}", f"{fits[1]:.2f}"])
+    return table(["scheme", "rows", "time", "memory beyond forest and data"], rows)
+
+
+def operator_table(results):
+    rows = []
+    for ours in results.all("operator", "ours"):
+        task = {key: ours["task"][key] for key in ("scheme", "columns")}
+        theirs = results.one("operator", "scipy_product", rows=ours["rows"], **task)
+        rows.append(
+            [task["scheme"], task["columns"], seconds(ours), seconds(theirs), times(theirs, ours)]
+        )
+    return table(["scheme", "columns of V", "leafkernel", "SciPy", "ratio"], rows)
+
+
+def growing_table(results):
+    rows = []
+    for case, parameter in (("leaf size", "min_samples_leaf"), ("depth", "max_depth")):
+        for ours in results.all(case, "ours"):
+            scheme, value = ours["task"]["scheme"], ours["forest"][parameter]
+            theirs = results.one(case, "forestgeom_", forest=ours["forest"], scheme=scheme)
+            per_row = f"{ours['nonzeros'] / ours['rows']:,.0f}"
+            rows.append(
+                [f"{parameter}={value}", scheme, per_row, seconds(ours), seconds(theirs)]
+                + [times(theirs, ours)]
+            )
+    rows.sort(key=lambda row: (row[0].split("=")[0], row[1], int(row[0].split("=")[1])))
+    return table(["forest", "scheme", "nonzeros a row", "leafkernel", "forestgeom", "ratio"], rows)
+
+
+def dense_table(results):
+    found = [r for r in results.all("dense") if "seconds" in r]
+    ours = next((r for r in found if r["rival"] == "ours"), None)
+    rows = [[NAMES[r["rival"]], seconds(r), times(r, ours)] for r in found if r is not ours]
+    return table(["rival", "time", f"ratio to leafkernel ({seconds(ours)})"], rows)
+
+
+def small_table(results):
+    ours, theirs = results.one("iris", "ours"), results.one("iris", "sklearn_apply")
+    if ours is None or theirs is None:
+        return "Not measured."
+    rows = [[seconds(ours), seconds(theirs), f"{ours['seconds'] / theirs['seconds']:.2f}"]]
+    return table(["fit and proximity", "forest.apply", "cost in applies"], rows)
+
+
+def plot(results, key, label, name):
+    schemes = ("uniform", "kerf", "gap", "oob")
+    figure, axes = plt.subplots(1, 4, figsize=(12, 3.4), sharey=True, layout="constrained")
+    scale = 2**30 if key == "beyond" else 1
+    for ax, scheme in zip(axes, schemes, strict=True):
+        for rival, color, marker in (("ours", "#0072b2", "o"), ("forestgeom_", "#d55e00", "s")):
+            found = results.all("matrix", rival, data="covtype", scheme=scheme)
+            points = sorted((r["rows"], r[key] / scale) for r in found if key in r)
+            if points:
+                ax.plot(*zip(*points, strict=True), color=color, marker=marker, label=NAMES[rival])
+        ax.set(xscale="log", yscale="log", title=scheme, xlabel="training rows")
+        ax.set_xticks([16384, 65536, 262144], ["16k", "66k", "262k"])
+        ax.tick_params(axis="x", which="minor", labelbottom=False)
+        ax.grid(alpha=0.3)
+    axes[0].set_ylabel(label)
+    if axes[0].lines:
+        axes[0].legend(frameon=False)
+    (DOCS / "images").mkdir(parents=True, exist_ok=True)
+    figure.savefig(DOCS / "images" / name, dpi=120)
+    plt.close(figure)
+
+
+if __name__ == "__main__":
+    write(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent / "results.json")
