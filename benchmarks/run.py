@@ -183,7 +183,7 @@ def machine(args):
         "processor": processor,
         "cores": os.cpu_count(),
         "threads": args.n_jobs,
-        "system": platform.platform(terse=True),
+        "system": platform.system(),
         "versions": versions,
     }
 

@@ -38,10 +38,7 @@ def read_samples(
         known = {"in_bag_weights": in_bag.weights, "oob_flags": in_bag.is_oob}
     if "labels" in scheme.needs:
         known["labels"] = _class_codes(y, scheme, forest)
-    samples = Samples(leaf, features=read_features(scheme, X), **known)
-    if "in_bag" in scheme.needs:
-        _warn_of_never_oob(samples, scheme)
-    return samples
+    return Samples(leaf, features=read_features(scheme, X), **known)
 
 
 def read_features(scheme: WeightScheme, X: Any) -> npt.NDArray[np.float64] | None:
@@ -72,7 +69,12 @@ def read_stats(
     if "paths" in scheme.needs:
         with _needed_by(scheme, "tree paths"):
             known["features_on_paths"] = forest.path_features()
-    return ForestStats.of(samples, forest.leaf_offsets, n_threads=n_threads, **known)
+    stats = ForestStats.of(samples, forest.leaf_offsets, n_threads=n_threads, **known)
+    if "in_bag" in scheme.needs:
+        with _needed_by(scheme, "in-bag weights"):
+            forest.check_in_bag(stats.in_bag_mass)
+        _warn_of_never_oob(samples, scheme)
+    return stats
 
 
 @contextmanager

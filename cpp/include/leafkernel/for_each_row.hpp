@@ -13,6 +13,7 @@
 #include <limits>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "leafkernel/memory.hpp"
@@ -58,7 +59,7 @@ class RowComputer {
 public:
     virtual ~RowComputer() = default;
 
-    // Asks for what compute(row) reads first, one and two rows ahead.
+    // Says which rows come after the next one computed: what they read first is asked for meanwhile.
     virtual void prepare(Offset next, Offset after_next) = 0;
 
     // Adds a row to the buffer; returns its size.
@@ -66,6 +67,44 @@ public:
 };
 
 struct NoWeights {};
+
+// The entries that a row has. Which of them there are is anyone's guess, so they are written always
+// and kept if they are there: no branch.
+struct RowEntries {
+    explicit RowEntries(Offset n_trees)
+        : leaves(static_cast<std::size_t>(n_trees) + 1), weights(leaves.size()) {}
+
+    void find(const QueryRows& query, Offset row_) {
+        row = row_;
+        query.leaves.wide.empty() ? find_in(query, query.leaves.narrow.data())
+                                  : find_in(query, query.leaves.wide.data());
+    }
+
+    Offset row = -1;
+    std::size_t size = 0;
+    std::vector<Offset> leaves;
+    std::vector<double> weights;  // only where the query has weights
+
+private:
+    template <class LeafId>
+    void find_in(const QueryRows& query, const LeafId* ids) {
+        const Offset first = row * query.n_trees;
+        const std::uint8_t* present = query.present.empty() ? nullptr : query.present.data() + first;
+        const bool weighs = !query.weights.all_one();
+        Offset* to = leaves.data();
+        std::size_t n = 0;
+        for (Offset t = 0; t < query.n_trees; ++t) {
+            to[n] = ids[first + t];
+            bool is_there = present == nullptr || present[t] != 0;
+            if (weighs) {
+                weights[n] = query.weights[first + t];
+                is_there &= weights[n] != 0.0;
+            }
+            n += is_there;
+        }
+        size = n;
+    }
+};
 
 // Slot: what is summed, a count or a double. Weight: type of the members' weights.
 template <class Value, class Slot, class Weight>
@@ -78,19 +117,25 @@ public:
         : product_(product),
           member_weights_(member_weights),
           sums_(product.reference.n_samples()),
+          entries_(product.query.n_trees),
+          next_entries_(product.query.n_trees),
           visits_(static_cast<std::size_t>(product.query.n_trees)) {}
 
     void prepare(Offset next, Offset after_next) override {
-        const auto& query = product_.query;
-        const Offset first = next * query.n_trees;
-        for (Offset e = first; e < first + query.n_trees; ++e) {
-            if (query.has(e)) prefetch(&product_.reference.offsets[query.leaves[e]]);
+        next_entries_.find(product_.query, next);
+        for (std::size_t v = 0; v < next_entries_.size; ++v) {
+            const Offset leaf = next_entries_.leaves[v];
+            prefetch(&product_.reference.offsets[leaf]);
+            if (!product_.reference.by_leaf.empty()) prefetch(&product_.reference.by_leaf[leaf]);
         }
-        prefetch_row(query, after_next);
+        prefetch_row(product_.query, after_next);
     }
 
     Offset compute(Offset row, RowBuffer<Value>& buffer) override {
-        add_lists(look_up_leaves(row));
+        if (entries_.row != row) entries_.find(product_.query, row);
+        look_up_leaves();
+        add_lists(entries_.size);
+        std::swap(entries_, next_entries_);
         const Offset at_most = buffer.used + sums_.n_used() + 1;  // one more for the diagonal
         buffer.places.reserve(at_most);
         buffer.values.reserve(at_most);
@@ -108,22 +153,19 @@ private:
         double weight;      // q · g
     };
 
-    std::size_t look_up_leaves(Offset row) {
-        const auto& query = product_.query;
+    void look_up_leaves() {
         const auto& reference = product_.reference;
-        std::size_t n_visits = 0;
-        for (Offset e = row * query.n_trees; e < (row + 1) * query.n_trees; ++e) {
-            const Offset leaf = query.leaves[e];
-            auto& visit = visits_[n_visits];
-            n_visits += query.has(e);
+        const bool has_weights = !product_.query.weights.all_one();
+        for (std::size_t v = 0; v < entries_.size; ++v) {
+            const Offset leaf = entries_.leaves[v];
+            Visit& visit = visits_[v];
             visit.begin = reference.offsets[leaf];
             visit.end = reference.offsets[leaf + 1];
             if constexpr (!counts) {
-                visit.weight =
-                    query.weights[e] * (reference.by_leaf.empty() ? 1.0 : reference.by_leaf[leaf]);
+                const double q = has_weights ? entries_.weights[v] : 1.0;
+                visit.weight = q * (reference.by_leaf.empty() ? 1.0 : reference.by_leaf[leaf]);
             }
         }
-        return n_visits;
     }
 
     void ask_for(std::size_t visit) const {
@@ -200,6 +242,7 @@ private:
     const Product& product_;
     std::span<const Weight> member_weights_;
     RowAccumulator<Slot> sums_;
+    RowEntries entries_, next_entries_;
     std::vector<Visit> visits_;
 };
 

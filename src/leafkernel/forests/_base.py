@@ -55,6 +55,9 @@ class FittedForest(ABC):
         """Return how the trees were trained on these samples, their own training set."""
         raise Unavailable(f"{self} does not tell how its trees drew their samples")
 
+    def check_in_bag(self, masses: Array) -> None:  # noqa: B027 - most forests cannot tell
+        """Refuse in-bag weights that, summed over each leaf, are not those of the trees."""
+
     def tree_weights(self, leaf: Array) -> Array:
         """Return each tree's weight in the ensemble, shape (T,), given the training leaves."""
         raise Unavailable(f"{self} has no tree weights")

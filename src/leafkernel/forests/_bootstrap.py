@@ -29,7 +29,6 @@ from sklearn.utils.fixes import parse_version
 import leafkernel._native as core
 from leafkernel._validation import describe
 from leafkernel.forests._base import Array, InBag, Unavailable
-from leafkernel.weighting import WeighedLeaves, Weighting
 
 _installed = parse_version(sklearn.__version__)
 WEIGHTS_STEER_THE_DRAW = _installed >= parse_version("1.9")
@@ -115,9 +114,7 @@ def _require_y(forest: Any, y: Any) -> Any:
     return y
 
 
-def check_leaf_masses(
-    forest: Any, in_bag: InBag, leaf: Array, leaf_offsets: Array, *, n_threads: int = 1
-) -> None:
+def check_leaf_masses(forest: Any, masses: Array, leaf_offsets: Array) -> None:
     """Refuse in-bag weights that are not those of the trees, leaf by leaf.
 
     Each tree recorded the weight that it was trained with in every node. Samples other than the
@@ -126,15 +123,11 @@ def check_leaf_masses(
     Parameters
     ----------
     forest : fitted forest of scikit-learn
-    in_bag : InBag of shape (n, T)
-    leaf : ndarray of shape (n, T)
-        Global id of the leaf that each sample reaches in each tree, in the order of the nodes.
+    masses : ndarray of float64 of shape (L,)
+        Sum of the in-bag weights over the samples in each leaf, in the order of the nodes.
     leaf_offsets : ndarray of shape (T + 1,)
         First leaf id of each tree.
     """
-    rows = WeighedLeaves.of(leaf, Weighting(by_entry=in_bag.weights), np.dtype(np.float64))
-    masses = core.leaf_masses(rows, int(leaf_offsets[-1]), n_threads)[1]
-    assert masses is not None
     for t, estimator in enumerate(forest.estimators_):
         tree = estimator.tree_
         recorded = tree.weighted_n_node_samples[tree.children_left < 0]

@@ -128,9 +128,11 @@ class BaggedForest(_TreesOfSklearn):
                 f"{describe(forest, bootstrap=False)} has none: every tree saw every sample; "
                 f"{advice}"
             )
-        in_bag = recover_in_bag(forest, y, sample_weight, leaf.shape[0], n_threads=n_threads)
-        check_leaf_masses(forest, in_bag, leaf, self.leaf_offsets, n_threads=n_threads)
-        return in_bag
+        return recover_in_bag(forest, y, sample_weight, leaf.shape[0], n_threads=n_threads)
+
+    def check_in_bag(self, masses: Array) -> None:
+        """Refuse in-bag weights that do not add up to what the trees recorded in their leaves."""
+        check_leaf_masses(self.estimator, masses, self.leaf_offsets)
 
     def tree_weights(self, leaf: Array) -> Array:
         """Refuse: the trees of a bagged forest all count alike."""
