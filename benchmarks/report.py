@@ -162,6 +162,7 @@ def memory_table(results):
 
         label = [DATA[at["data"]], f"{at['rows']:,}", at["scheme"], f"{size / 2**30:.2f} GB"]
         rows.append([*label, share(ours), share(theirs)])
+    rows.sort(key=lambda row: (row[0] != "Covertype", row[0], int(row[1].replace(",", ""))))
     return table(["data", "rows", "scheme", "P", "leafkernel", "forestgeom"], rows)
 
 
