@@ -281,3 +281,16 @@ def test_unsorted_rows_hold_the_same(iris, engine):
         assert P.nnz == prox.proximity(X_new).nnz
     with pytest.raises(TypeError, match="sort"):
         prox.proximity(sort="yes")
+
+
+@pytest.mark.parametrize("scheme", ["gap", "kerf", "oob", "oob_separable"])
+def test_averages_keep_the_digits_of_large_values(iris, scheme):
+    """Times of day in seconds since 1970 have more digits than a float32 kernel has."""
+    X, y = iris
+    prox = ForestProximity(RandomForestClassifier(200, random_state=0), scheme).fit(X, y)
+    values = np.full(len(X), 1.7e9 + 0.25)
+    assert_allclose(prox.weighted_average(values), values, rtol=1e-13)
+    if scheme != "oob":
+        mass = prox.operator() @ np.ones(len(X))
+        assert_allclose((prox.operator() @ values) / mass, values, rtol=1e-13)
+        assert (prox.operator() @ values.astype(np.float32)).dtype == np.float32

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,10 @@ class ProximityOperator(LinearOperator):
     def _times(self, product: Product, V: Array) -> Array:
         if np.iscomplexobj(V):
             return self._times(product, V.real) + 1j * self._times(product, V.imag)
-        out: Array = self.engine.apply(product, np.asarray(V, dtype=np.float64))
+        dtype = np.result_type(self.dtype, V.dtype)
+        # What the samples of a leaf add up to is kept in a type that loses no digits of V.
+        kept = np.dtype(np.float32 if dtype == np.float32 else np.float64)
+        out: Array = self.engine.apply(replace(product, dtype=kept), V.astype(np.float64))
         if self.diagonal_shift is not None:
             out += self.diagonal_shift[:, None] * V
-        return out.astype(np.result_type(self.dtype, V.dtype), copy=False)
+        return out.astype(dtype, copy=False)

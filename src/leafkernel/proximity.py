@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -578,7 +579,8 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
         kernel = self.kernel_
         product = kernel.training_product() if samples is None else kernel.product(samples)
         if kernel.scheme.separable and product.diagonal is None:
-            return self._engine().apply(product, values)
+            in_double = replace(product, dtype=np.dtype(np.float64))
+            return self._engine().apply(in_double, values)
         with progress_bar("weighted average", product.n_rows, enabled=self.progress) as on_progress:
             return self._engine().sums(product, values, on_progress)
 
