@@ -244,8 +244,8 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
             Samples, all taken as unseen. By default the training samples in their training role
             (out-of-bag trees and all).
         sort : bool, default=True
-            Whether columns are ascending in each row. Without, it takes a third less time; SciPy
-            sorts such a matrix itself where it must.
+            Whether columns are ascending in each row. Without, it takes less time; SciPy sorts
+            such a matrix itself where it must.
 
         Returns
         -------
