@@ -27,7 +27,7 @@ def main():
     args = parser.parse_args()
 
     forest, X, y = joblib.load(args.forest)
-    if args.touch:  # so that no side pays for memory that the machine has never used
+    if args.touch:  # so that no side pays for memory that the machine has yet to find
         np.ones(int(args.touch * 2**30) // 8).sum()
     module = importlib.import_module(f"rivals.{args.rival}")
     print("ready", flush=True)

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "leafkernel/for_each_row.hpp"
@@ -39,11 +40,16 @@ struct Slab {
 
     // Computes a row at the end of the slab; returns its size.
     Offset append(Offset row) {
-        const Offset begin = rows.used;
-        const Offset size = computer->compute(row, rows);
-        SampleId* columns = rows.places.data() + begin;
+        last.used = 0;
+        const Offset size = computer->compute(row, last);
+        SampleId* columns = last.places.data();
         for (Offset i = 0; i < size; ++i) columns[i] = sample_at[columns[i]];
-        if (sorted) sort(columns, rows.values.data() + begin, size);
+        if (sorted) sort(columns, last.values.data(), size);
+        rows.places.reserve(rows.used + size);
+        rows.values.reserve(rows.used + size);
+        stream_copy(columns, size, rows.places.data() + rows.used);
+        stream_copy(last.values.data(), size, rows.values.data() + rows.used);
+        rows.used += size;
         return size;
     }
 
@@ -51,6 +57,7 @@ struct Slab {
     std::span<const SampleId> sample_at;
     bool sorted;
     RowSorter<Value> sort;
+    RowBuffer<Value> last;  // the last row, in cache
     RowBuffer<Value> rows;
 };
 
@@ -108,6 +115,7 @@ CsrMatrix<Index, Value> csr_rows(const Product& product, bool sorted, int n_thre
                     pieces[rows[i] - first] = {slab, slab->rows.used};
                     offsets[rows[i] + 1] = slab->append(rows[i]);
                 }
+                finish_streaming();
             };
         });
         for (Offset row = first; row < last; ++row) offsets[row + 1] += offsets[row];
@@ -124,11 +132,17 @@ CsrMatrix<Index, Value> csr_rows(const Product& product, bool sorted, int n_thre
                 for (Offset row = first + begin; row < first + end; ++row) {
                     const Piece& piece = pieces[row - first];
                     const Offset size = offsets[row + 1] - offsets[row];
-                    std::copy_n(piece.slab->rows.places.data() + piece.begin, size,
-                                matrix.columns.data() + offsets[row]);
-                    std::copy_n(piece.slab->rows.values.data() + piece.begin, size,
+                    const SampleId* columns = piece.slab->rows.places.data() + piece.begin;
+                    Index* to = matrix.columns.data() + offsets[row];
+                    if constexpr (std::is_same_v<Index, SampleId>) {
+                        stream_copy(columns, size, to);
+                    } else {
+                        std::copy_n(columns, size, to);
+                    }
+                    stream_copy(piece.slab->rows.values.data() + piece.begin, size,
                                 matrix.values.data() + offsets[row]);
                 }
+                finish_streaming();
             };
         });
     }

@@ -1,14 +1,21 @@
-// Large arrays: not initialised, in large pages where the system has them, and able to grow in place.
+// Large arrays: not initialised, in large pages where the system has them, able to grow in place, and
+// written past the caches.
 #pragma once
 
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <utility>
 
 #if defined(__linux__)
 #include <sys/mman.h>
+#endif
+
+#if defined(__SSE2__) || defined(_M_X64)
+#include <emmintrin.h>
+#define LEAFKERNEL_STREAMS 1
 #endif
 
 #include "leafkernel/views.hpp"
@@ -31,6 +38,40 @@ inline void ask_for_large_pages([[maybe_unused]] void* memory, [[maybe_unused]] 
 }
 
 }  // namespace detail
+
+// Copies what will not be read again soon. Going past the caches, it need not read the memory that it
+// overwrites, and leaves the caches to the lists and sums of the rows to come. Other threads see the
+// copy after finish_streaming().
+template <class T>
+void stream_copy(const T* from, Offset size, T* to) {
+    auto n_bytes = static_cast<std::size_t>(size) * sizeof(T);
+#if defined(LEAFKERNEL_STREAMS)
+    constexpr std::size_t line = 64;
+    constexpr std::size_t worthwhile = 16 * line;  // a line written in part is dear
+    if (n_bytes >= worthwhile) {
+        const auto* source = reinterpret_cast<const char*>(from);
+        auto* target = reinterpret_cast<char*>(to);
+        const std::size_t to_line = (line - reinterpret_cast<std::uintptr_t>(target) % line) % line;
+        std::memcpy(target, source, to_line);
+        std::size_t at = to_line;
+        for (; at + line <= n_bytes; at += line) {
+            for (std::size_t part = at; part < at + line; part += sizeof(__m128i)) {
+                const auto* packed = reinterpret_cast<const __m128i*>(source + part);
+                _mm_stream_si128(reinterpret_cast<__m128i*>(target + part), _mm_loadu_si128(packed));
+            }
+        }
+        std::memcpy(target + at, source + at, n_bytes - at);
+        return;
+    }
+#endif
+    if (n_bytes > 0) std::memcpy(to, from, n_bytes);
+}
+
+inline void finish_streaming() {
+#if defined(LEAFKERNEL_STREAMS)
+    _mm_sfence();
+#endif
+}
 
 // An array of a trivial type. Growing moves no data where the system can remap its pages.
 template <class T>
