@@ -1,5 +1,8 @@
 import os
 
+# Forests here are small, and threads of several libraries in several processes only wait.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings

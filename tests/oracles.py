@@ -78,14 +78,22 @@ def variance_of_contribution(booster, X):
     return np.array([np.var(booster.learning_rate * tree.predict(X)) for tree in trees])
 
 
-def disagreeing_neighbors(X, y, leaf, forest, k, scope):
-    """kDN_t(x) by looking at every candidate of every sample, ties at the k-th place shared."""
+def features_on_path(tree, x):
+    """The features that a tree of scikit-learn looks at on the way of x to its leaf."""
+    path = tree.decision_path(np.asarray(x, dtype=np.float32).reshape(1, -1)).indices
+    return sorted({int(f) for f in tree.tree_.feature[path] if f >= 0})
+
+
+def disagreeing_neighbors(X, y, leaf, path, k, scope):
+    """kDN_t(x) by looking at every candidate of every sample, ties at the k-th place shared.
+
+    `path(t, i)` gives the features on the path of sample i in tree t.
+    """
     n_samples, n_trees = leaf.shape
     kdn = np.zeros((n_samples, n_trees))
-    for t, tree in enumerate(forest.estimators_):
+    for t in range(n_trees):
         for i in range(n_samples):
-            path = tree.decision_path(X[i : i + 1].astype(np.float32)).indices
-            features = sorted({f for f in tree.tree_.feature[path] if f >= 0})
+            features = path(t, i)
             others = [
                 j
                 for j in range(n_samples)

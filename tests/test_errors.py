@@ -322,7 +322,7 @@ def test_y_of_another_length(forest, iris):
 
 
 def test_not_a_forest(iris):
-    with pytest.raises(TypeError, match=r"forest must be one of RandomForestClassifier.*SVC\(\)"):
+    with pytest.raises(TypeError, match=r"forest must be one of RandomForest.*CatBoost.*SVC\(\)"):
         ForestProximity(SVC()).fit(*iris)
     with pytest.raises(TypeError, match=r"give an instance of it: RandomForestClassifier\(\)"):
         ForestProximity(RandomForestClassifier).fit(*iris)

@@ -91,3 +91,14 @@ def test_float_in_bag_weights(rng):
         mass = weights[mates, t].sum()
         means.append(weights[mates, t] @ y[mates] / mass if mass else 0)
     assert (prox.proximity() @ y)[i] == pytest.approx(np.mean(means), abs=1e-12)
+
+
+def test_in_bag_as_drawn_or_not(rng):
+    leaves = rng.integers(0, 4, (30, 6))
+    drawn = (np.arange(30)[:, None] + np.arange(6)) % 2 == 0
+    for scheme in ("gap", "oob", "oob_separable"):
+        found, expected = (
+            ForestProximity.from_leaves(leaves, in_bag=in_bag, weight_scheme=scheme).proximity()
+            for in_bag in (drawn, drawn.astype(int))
+        )
+        assert_allclose(found.toarray(), expected.toarray())

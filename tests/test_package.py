@@ -120,3 +120,18 @@ def test_every_scheme_documents_its_formula():
         value = getattr(schemes, name)
         if inspect.isclass(value) and issubclass(value, leafkernel.WeightScheme):
             assert ".. math::" in value.__doc__, name
+
+
+def test_a_library_that_is_missing_is_named_with_its_extra():
+    code = """
+import sys
+sys.modules["lightgbm"] = None  # as where it is not installed
+from leafkernel import ForestProximity
+Model = type("LGBMClassifier", (), {"__module__": "lightgbm.sklearn"})
+try:
+    ForestProximity(Model(), "kerf").fit([[0.0], [1.0]], [0, 1])
+except ImportError as error:
+    print(error)
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install 'leafkernel[boosting]'" in found.stdout

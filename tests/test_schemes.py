@@ -84,7 +84,11 @@ def test_boosted_equals_the_formula(case, dtype, engine):
 )
 def test_instance_hardness_equals_the_formula(case, k, scope):
     leaf = np.asarray(case.forest.apply(case.X))
-    kdn = oracles.disagreeing_neighbors(case.X, case.y, leaf, case.forest, k, scope)
+
+    def path(t, i):
+        return oracles.features_on_path(case.forest.estimators_[t], case.X[i])
+
+    kdn = oracles.disagreeing_neighbors(case.X, case.y, leaf, path, k, scope)
     training = oracles.Side(leaf, np.zeros(leaf.shape), np.ones(leaf.shape, dtype=bool), 1 - kdn)
     unseen = oracles.Side.unseen(np.asarray(case.forest.apply(case.X_new)))
     scheme = InstanceHardness(k=k, neighbors=scope)

@@ -127,12 +127,13 @@ def check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
         estimator._check_n_features(X, reset=reset)
 
 
-def check_finite(estimator: Any, X: Any) -> Any:
-    """Return X as the float32 array that a fitted estimator takes; refuse NaN and infinity."""
+def check_numbers(estimator: Any, X: Any, *, missing: bool = False) -> Any:
+    """Return X as the float32 array that a fitted estimator takes; refuse NaN unless allowed."""
     options = {"dtype": np.float32, "accept_sparse": "csr", "reset": False}
+    finite = "allow-nan" if missing else True
     if validate_data is not None:
-        return validate_data(estimator, X, **options)
-    return estimator._validate_data(X, **options)  # scikit-learn < 1.6
+        return validate_data(estimator, X, ensure_all_finite=finite, **options)
+    return estimator._validate_data(X, force_all_finite=finite, **options)  # scikit-learn < 1.6
 
 
 def check_names_out(estimator: Any, input_features: Any) -> None:

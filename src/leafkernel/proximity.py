@@ -50,11 +50,12 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
     Parameters
     ----------
     forest : estimator
-        RandomForest, ExtraTrees or GradientBoosting (classifier or regressor) or
-        RandomTreesEmbedding of scikit-learn. A fitted forest is used as it is; an unfitted one is
-        cloned and fitted. Note that :func:`sklearn.base.clone` of this object gives an unfitted
-        forest, as for every meta-estimator; wrap it in ``sklearn.frozen.FrozenEstimator`` to keep
-        it fitted.
+        Any tree ensemble of scikit-learn or of packages that subclass its forests, LightGBM,
+        XGBoost or CatBoost model, native or not; a Pipeline or search that ends in one; or any
+        object with a method ``leaves(X)``: see :class:`leafkernel.forests.Forest`. A fitted forest
+        is used as it is; an unfitted one is cloned and fitted. Note that
+        :func:`sklearn.base.clone` of this object gives an unfitted forest, as for every
+        meta-estimator; wrap it in ``sklearn.frozen.FrozenEstimator`` to keep it fitted.
     weight_scheme : str, callable or WeightScheme, default="gap"
         ``"gap"``, ``"uniform"`` (or ``"original"``), ``"kerf"``, ``"oob"``, ``"oob_separable"``,
         ``"boosted"``, ``"ih"``; a function of ``(samples, forest)`` that returns weights of shape
@@ -553,7 +554,7 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
         raw = isinstance(self.forest_, forests.RawLeaves)
         check_columns(self, forests.check_leaves(X) if raw else X, reset=False)
         leaf = self._router.leaves(X, n_threads=count_threads(self.n_jobs))
-        return Samples.unseen(leaf, features=read_features(self.scheme_, X))
+        return Samples.unseen(leaf, features=read_features(self._router, self.scheme_, X))
 
     def _product(self, X: Any) -> Product:
         samples = self._unseen(X)

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import issparse
-from sklearn.base import is_regressor
 from sklearn.utils.multiclass import type_of_target
 
 from leafkernel._progress import track
@@ -30,7 +28,7 @@ def read_samples(
     n_threads: int,
 ) -> Samples:
     """Return the training samples with what the scheme needs of them."""
-    leaf = forest.leaves(X, n_threads=n_threads)
+    leaf = forest.training_leaves(X, n_threads=n_threads)
     known: dict[str, Any] = {}
     if "in_bag" in scheme.needs:
         with _needed_by(scheme, "in-bag weights"):
@@ -38,14 +36,17 @@ def read_samples(
         known = {"in_bag_weights": in_bag.weights, "oob_flags": in_bag.is_oob}
     if "labels" in scheme.needs:
         known["labels"] = _class_codes(y, scheme, forest)
-    return Samples(leaf, features=read_features(scheme, X), **known)
+    return Samples(leaf, features=read_features(forest, scheme, X), **known)
 
 
-def read_features(scheme: WeightScheme, X: Any) -> npt.NDArray[np.float64] | None:
+def read_features(
+    forest: FittedForest, scheme: WeightScheme, X: Any
+) -> npt.NDArray[np.float64] | None:
     """Return the samples themselves, dense, for schemes that look at them."""
     if "paths" not in scheme.needs:
         return None
-    return np.asarray(X.toarray() if issparse(X) else X, dtype=np.float64)
+    with _needed_by(scheme, "numeric features"):
+        return forest.features(X)
 
 
 def read_stats(
@@ -96,14 +97,14 @@ def _warn_of_never_oob(samples: Samples, scheme: WeightScheme) -> None:
 
 
 def _class_codes(y: Any, scheme: WeightScheme, forest: FittedForest) -> npt.NDArray[np.intp]:
-    if is_regressor(forest.estimator):
+    if forest.predicts_numbers():
         raise ValueError(
             f"weight_scheme={scheme.name!r} needs class labels, but {forest} predicts numbers; use "
             "a classifier, or another scheme."
         )
     if y is None:
         raise ValueError(f"weight_scheme={scheme.name!r} needs class labels; pass y to fit.")
-    kind = type_of_target(y)
+    kind = "structured" if np.asarray(y).dtype.names else type_of_target(y)
     if kind not in ("binary", "multiclass"):
         raise ValueError(
             f"weight_scheme={scheme.name!r} needs class labels, one for each sample; y is {kind}."

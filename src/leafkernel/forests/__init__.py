@@ -1,27 +1,28 @@
 """Forests: what each library's tree ensembles tell about leaves, draws, weights and paths.
 
-The only part of leafkernel that knows those libraries.
+The only part of leafkernel that knows those libraries. A library is found by the modules that an
+estimator's classes come from, and its file here is imported only then.
 """
 
 from __future__ import annotations
 
+from copy import deepcopy
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-try:
-    from sklearn.frozen import FrozenEstimator
-except ImportError:  # scikit-learn < 1.6
-    FrozenEstimator = None
-
-from leafkernel.forests import scikit_learn
+from leafkernel.forests import wrapped
 from leafkernel.forests._base import FittedForest, InBag, Unavailable
+from leafkernel.forests.custom import CustomForest, Forest
 from leafkernel.forests.leaves import RawLeaves, RawLeavesForest, check_leaves
 
 __all__ = [
     "FittedForest",
+    "Forest",
     "InBag",
     "RawLeaves",
     "Unavailable",
@@ -30,39 +31,84 @@ __all__ = [
     "fit_if_needed",
 ]
 
+# The file that knows a library. Packages that subclass its ensembles are found through it.
+_FILES = {
+    "sklearn": "scikit_learn",
+    "lightgbm": "lightgbm",
+    "xgboost": "xgboost",
+    "catboost": "catboost",
+}
+
 
 def fit_if_needed(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
     """Return a fitted ensemble as it is, or a fitted clone of an unfitted one."""
-    if FrozenEstimator is not None and isinstance(estimator, FrozenEstimator):
-        estimator = estimator.estimator
-    _refuse_unsupported(estimator)
-    try:
-        check_is_fitted(estimator)
-    except NotFittedError:
-        known = {} if sample_weight is None else {"sample_weight": sample_weight}
-        return clone(estimator).fit(X, y, **known)
-    return estimator
-
-
-def adapt(estimator: Any, *, n_threads: int = 1) -> FittedForest:
-    """Return a fitted ensemble as a forest."""
-    if isinstance(estimator, RawLeaves):
-        return RawLeavesForest(estimator)
-    forest = scikit_learn.adapt(estimator, n_threads=n_threads)
-    assert forest is not None  # fit_if_needed refused everything else
-    return forest
-
-
-def _refuse_unsupported(estimator: Any) -> None:
-    supported = (*scikit_learn.BAGGED, *scikit_learn.BOOSTED, RawLeaves)
     if isinstance(estimator, type):
         raise TypeError(
             f"forest is the class {estimator.__name__}; give an instance of it: "
             f"{estimator.__name__}()."
         )
-    if not isinstance(estimator, supported):
-        listed = ", ".join(kind.__name__ for kind in supported[:-1])
-        raise TypeError(
-            f"forest must be one of {listed}; got {estimator!r}. For any other ensemble, get its "
-            "leaf ids and use ForestProximity.from_leaves(leaves)."
-        )
+    estimator = wrapped.unfreeze(estimator)
+    if _is_fitted(estimator):
+        return estimator
+    _refuse_unsupported(wrapped.innermost(estimator))
+    known = wrapped.weights_for(estimator, sample_weight)
+    return _copy(estimator).fit(X, y, **known)
+
+
+def adapt(estimator: Any, *, n_threads: int = 1) -> FittedForest:
+    """Return a fitted ensemble as a forest."""
+    estimator = wrapped.unfreeze(estimator)
+    if isinstance(estimator, RawLeaves):
+        return RawLeavesForest(estimator)
+    inside = wrapped.adapt(estimator, lambda inner: adapt(inner, n_threads=n_threads))
+    if inside is not None:
+        return inside
+    file = _file_for(estimator)
+    if file is not None:
+        forest: FittedForest = file.adapt(estimator, n_threads=n_threads)
+        return forest
+    _refuse_unsupported(estimator)
+    return CustomForest(estimator)
+
+
+def _file_for(estimator: Any) -> ModuleType | None:
+    """Return the file that knows an estimator, the nearest of its classes first."""
+    libraries = [cls.__module__.partition(".")[0] for cls in type(estimator).__mro__]
+    for library in dict.fromkeys(libraries):
+        if library in _FILES:
+            file = import_module(f"leafkernel.forests.{_FILES[library]}")
+            if isinstance(estimator, file.kinds()):
+                return file
+    return None
+
+
+def _copy(unfitted: Any) -> Any:
+    try:
+        return clone(unfitted)
+    except RuntimeError:  # CatBoost does not keep lists of parameters as scikit-learn wants it
+        return deepcopy(unfitted)
+
+
+def _is_fitted(estimator: Any) -> bool:
+    if not (hasattr(estimator, "fit") and hasattr(estimator, "get_params")):
+        return True  # native boosters come trained, and what cannot be cloned is taken as it is
+    if callable(getattr(estimator, "is_fitted", None)):  # CatBoost
+        return bool(estimator.is_fitted())
+    if not isinstance(estimator, BaseEstimator):  # what fit learns ends in an underscore
+        return any(name.endswith("_") and not name.startswith("__") for name in vars(estimator))
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return False
+    return True
+
+
+def _refuse_unsupported(estimator: Any) -> None:
+    if isinstance(estimator, (RawLeaves, Forest)) or _file_for(estimator) is not None:
+        return
+    names = [import_module(f"leafkernel.forests.{file}").NAMES for file in _FILES.values()]
+    raise TypeError(
+        f"forest must be one of {'; '.join(names)}; a Pipeline or search with one of them; or any "
+        f"object with a method leaves(X); got {estimator!r}. For any other ensemble, get its leaf "
+        "ids and use ForestProximity.from_leaves(leaves)."
+    )

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import issparse
+from sklearn.base import is_regressor
 
 Array = npt.NDArray[Any]
 
@@ -48,6 +50,24 @@ class FittedForest(ABC):
     @abstractmethod
     def leaves(self, X: Any, *, n_threads: int = 1) -> Array:
         """Return the leaf that each sample reaches in each tree, shape (n, T)."""
+
+    def training_leaves(self, X: Any, *, n_threads: int = 1) -> Array:
+        """Return the leaves of the training samples; what knows its leaves only by them learns."""
+        return self.leaves(X, n_threads=n_threads)
+
+    def features(self, X: Any) -> Array:
+        """Return the samples as numbers, with the columns that :meth:`path_features` speaks of."""
+        try:
+            return np.asarray(X.toarray() if issparse(X) else X, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise Unavailable(f"X holds more than numbers ({error}); use 'kerf'") from error
+
+    def predicts_numbers(self) -> bool:
+        """Return whether the forest is known to be a regressor."""
+        try:
+            return bool(is_regressor(self.estimator))
+        except (AttributeError, TypeError):  # it does not speak scikit-learn
+            return False
 
     def in_bag(
         self, X: Any, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1

@@ -36,22 +36,21 @@ WEIGHTS_STEER_THE_DRAW = _installed >= parse_version("1.9")
 # leaves than those they were trained in. Nothing can be recovered.
 MISSING_VALUES_STRAY = _installed < parse_version("1.8")
 
+_OWN = "in-bag weights belong to the samples that the forest was fitted on, so give exactly those."
+
 
 def recover_in_bag(
     forest: Any, y: Any, sample_weight: Any, n_samples: int, *, n_threads: int = 1
 ) -> InBag:
     """Return the weights with which each tree of a fitted forest was trained, shape (n, T)."""
-    n_trained = forest._n_samples
-    if n_samples != n_trained:
-        raise ValueError(
-            f"{describe(forest)} was fitted on {n_trained} samples, but X has {n_samples}; in-bag "
-            "weights belong to the samples that the forest was fitted on, so give exactly those."
-        )
+    if hasattr(forest, "samplers_"):
+        return _recover_resampled(forest, sample_weight, n_samples)
+    _check_size(forest, n_samples)
     row_weight, per_draw = _weighting(forest, y, sample_weight, n_samples)
-    draws = _draw_again(forest, n_threads)
+    draws = _draw_again(forest, n_samples, n_threads)
     counts: Array | None = core.count_draws(draws, n_samples, n_threads)
     if counts is None:  # some sample was drawn more than 255 times
-        counts = np.stack([np.bincount(drawn, minlength=n_samples) for drawn in draws], axis=1)
+        counts = _count(draws, n_samples)
     if row_weight is None and not per_draw:
         return InBag(counts, counts == 0)
     weights = counts.astype(np.float64)
@@ -63,12 +62,77 @@ def recover_in_bag(
     return InBag(weights, counts == 0)
 
 
-def _draw_again(forest: Any, n_threads: int) -> list[npt.NDArray[np.int32]]:
+def recover_bagging(bagging: Any, sample_weight: Any, n_samples: int) -> InBag:
+    """Return the weights with which each tree of a fitted Bagging or IsolationForest was trained.
+
+    Draws are counted, with or without replacement. ``sample_weight`` multiplies the counts, or, in
+    versions that keep it (1.8 on), it steered the draw.
+    """
+    _check_size(bagging, n_samples)
+    if getattr(bagging.estimators_[0], "class_weight", None) is not None:
+        raise Unavailable(
+            f"the trees of {describe(bagging)} weigh samples by class on top of its draws, which "
+            "is not recovered; use 'kerf', or RandomForestClassifier(class_weight=...)"
+        )
+    counts = _count(bagging.estimators_samples_, n_samples)
+    if sample_weight is None or hasattr(bagging, "_sample_weight"):
+        return InBag(counts, counts == 0)
+    return InBag(counts * np.reshape(sample_weight, (-1, 1)).astype(np.float64), counts == 0)
+
+
+def _recover_resampled(forest: Any, sample_weight: Any, n_samples: int) -> InBag:
+    """Return the draws of a forest with a sampler for each tree (imbalanced-learn's)."""
+    if sample_weight is not None or forest.class_weight is not None:
+        raise Unavailable(
+            f"{describe(forest)} resamples, and how it weighs samples on top of that is not "
+            "recovered; fit it without sample_weight and class_weight, or use 'kerf'"
+        )
+    draws = []
+    for sampler, tree in zip(forest.samplers_, forest.estimators_, strict=True):
+        resampled = sampler.sample_indices_
+        if int(resampled.max()) >= n_samples:
+            raise ValueError(
+                f"{describe(forest)} was fitted on more than the {n_samples} samples of X; {_OWN}"
+            )
+        part = copy(forest)
+        part.estimators_ = [tree]
+        part._n_samples = len(resampled)
+        part._n_samples_bootstrap = min(_bootstrap_size(forest, n_samples), len(resampled))
+        part._sample_weight = None
+        draws.append(resampled[part.estimators_samples_[0]])
+    counts = _count(draws, n_samples)
+    return InBag(counts, counts == 0)
+
+
+def _bootstrap_size(forest: Any, n_samples: int) -> int:
+    """Return how many samples a tree draws, as scikit-learn reads ``max_samples``."""
+    size = forest.max_samples
+    if size is None:
+        return n_samples
+    return int(size) if isinstance(size, (int, np.integer)) else max(round(n_samples * size), 1)
+
+
+def _check_size(forest: Any, n_samples: int) -> None:
+    n_trained = getattr(forest, "_n_samples", n_samples)
+    if n_samples != n_trained:
+        raise ValueError(
+            f"{describe(forest)} was fitted on {n_trained} samples, but X has {n_samples}; {_OWN}"
+        )
+
+
+def _count(draws: Any, n_samples: int) -> Array:
+    return np.stack([np.bincount(drawn, minlength=n_samples) for drawn in draws], axis=1)
+
+
+def _draw_again(forest: Any, n_samples: int, n_threads: int) -> list[npt.NDArray[np.int32]]:
     """Return the samples that each tree drew, drawn again from its seed."""
 
     def draw(trees: slice) -> list[npt.NDArray[np.int32]]:
         part = copy(forest)
         part.estimators_ = forest.estimators_[trees]
+        if not hasattr(forest, "_n_samples"):  # scikit-survival < 0.24
+            part._n_samples = n_samples
+            part._n_samples_bootstrap = _bootstrap_size(forest, n_samples)
         return [np.ascontiguousarray(d, dtype=np.int32) for d in part.estimators_samples_]
 
     n_trees = len(forest.estimators_)

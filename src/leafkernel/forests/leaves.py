@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 
 from leafkernel._validation import check_tree_weights
 from leafkernel.forests._base import Array, FittedForest, InBag, Unavailable
+from leafkernel.forests._trees import offsets_of
 from leafkernel.weighting import leaf_id_type
 
 
@@ -60,18 +61,12 @@ class RawLeavesForest(FittedForest):
 
     def __init__(self, estimator: RawLeaves) -> None:
         self.estimator = estimator
-        sizes = [len(ids) + 1 for ids in estimator.leaf_ids_]
-        self.leaf_offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self.leaf_offsets = offsets_of([len(ids) + 1 for ids in estimator.leaf_ids_])
 
     def leaves(self, X: Any, *, n_threads: int = 1) -> Array:
         """Return global leaf ids, shape (n, T)."""
         raw = check_leaves(X, n_trees=self.estimator.n_features_in_)
-        leaf = np.empty(raw.shape, dtype=leaf_id_type(int(self.leaf_offsets[-1])))
-        for t, ids in enumerate(self.estimator.leaf_ids_):
-            place = np.searchsorted(ids, raw[:, t])
-            known = ids[np.minimum(place, len(ids) - 1)] == raw[:, t]
-            leaf[:, t] = self.leaf_offsets[t] + np.where(known, place, len(ids))
-        return leaf
+        return number_leaves(raw, self.estimator.leaf_ids_, self.leaf_offsets)
 
     def in_bag(
         self, X: Any, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1
@@ -79,17 +74,7 @@ class RawLeavesForest(FittedForest):
         """Return the in-bag weights that were given."""
         if self.estimator.in_bag is None:
             raise Unavailable("from_leaves was given none; pass in_bag=... or use 'kerf'")
-        weights = np.asarray(self.estimator.in_bag)
-        if weights.dtype.kind not in "buif":
-            raise TypeError(f"in_bag must be numeric; got dtype {weights.dtype}.")
-        if weights.shape != leaf.shape:
-            raise ValueError(
-                f"in_bag has shape {weights.shape}, but leaves has {leaf.shape}; give one weight "
-                "for each sample and tree."
-            )
-        if not (np.isfinite(weights).all() and (weights >= 0).all()):
-            raise ValueError("in_bag must be finite and nonnegative.")
-        return InBag(weights, weights == 0)
+        return check_in_bag_weights(self.estimator.in_bag, leaf.shape)
 
     def tree_weights(self, leaf: Array) -> Array:
         """Return the tree weights that were given."""
@@ -105,6 +90,33 @@ class RawLeavesForest(FittedForest):
 
     def __str__(self) -> str:
         return "from_leaves"
+
+
+def number_leaves(raw: Array, known_ids: list[Array], leaf_offsets: Array) -> Array:
+    """Return global leaf ids for ids as they came; those not known get the last of their tree."""
+    leaf = np.empty(raw.shape, dtype=leaf_id_type(int(leaf_offsets[-1])))
+    for t, ids in enumerate(known_ids):
+        place = np.searchsorted(ids, raw[:, t])
+        known = ids[np.minimum(place, len(ids) - 1)] == raw[:, t]
+        leaf[:, t] = leaf_offsets[t] + np.where(known, place, len(ids))
+    return leaf
+
+
+def check_in_bag_weights(in_bag: Any, shape: tuple[int, ...]) -> InBag:
+    """Return in-bag weights as they were given, or say what is wrong with them."""
+    weights = np.asarray(in_bag)
+    if weights.dtype.kind not in "buif":
+        raise TypeError(f"in_bag must be numeric; got dtype {weights.dtype}.")
+    if weights.shape != shape:
+        raise ValueError(
+            f"in_bag has shape {weights.shape}, but leaves has {shape}; give one weight for each "
+            "sample and tree."
+        )
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise ValueError("in_bag must be finite and nonnegative.")
+    if weights.dtype.kind == "b":  # drawn or not: counts like any other
+        weights = weights.astype(np.uint8)
+    return InBag(weights, weights == 0)
 
 
 def check_leaves(leaves: Any, *, n_trees: int | None = None) -> npt.NDArray[np.int64]:

@@ -1,45 +1,71 @@
-"""Tree ensembles of scikit-learn."""
+"""Tree ensembles of scikit-learn, and of packages that build on its trees.
+
+Whatever keeps its trees as ``tree_`` works by the same path: imbalanced-learn, scikit-survival and
+quantile-forest subclass these classes. HistGradientBoosting keeps them otherwise and has a file of
+its own.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.ensemble import (
-    ExtraTreesClassifier,
-    ExtraTreesRegressor,
+    AdaBoostClassifier,
+    AdaBoostRegressor,
+    BaggingClassifier,
+    BaggingRegressor,
     GradientBoostingClassifier,
     GradientBoostingRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    IsolationForest,
     RandomForestClassifier,
-    RandomForestRegressor,
     RandomTreesEmbedding,
 )
+from sklearn.tree import BaseDecisionTree
 
-from leafkernel._validation import check_finite, describe
+from leafkernel._validation import check_numbers, describe
 from leafkernel.forests._base import Array, FittedForest, InBag, Unavailable
-from leafkernel.forests._bootstrap import check_leaf_masses, recover_in_bag
+from leafkernel.forests._bootstrap import check_leaf_masses, recover_bagging, recover_in_bag
 from leafkernel.forests._routing import RouteTable
+from leafkernel.forests._trees import count_leaves, features_on_paths, weighted_variance
+from leafkernel.forests.hist_gradient_boosting import HistForest
 from leafkernel.weighting import leaf_id_type
 
-BAGGED = (
-    RandomForestClassifier,
-    RandomForestRegressor,
-    ExtraTreesClassifier,
-    ExtraTreesRegressor,
-    RandomTreesEmbedding,
+# BaseForest is not exported; every forest of trees grown apart derives from it.
+_BaseForest = next(cls for cls in RandomForestClassifier.__mro__ if cls.__name__ == "BaseForest")
+_BOOSTED = (GradientBoostingClassifier, GradientBoostingRegressor)
+_HIST = (HistGradientBoostingClassifier, HistGradientBoostingRegressor)
+_ADABOOST = (AdaBoostClassifier, AdaBoostRegressor)
+_BAGGING = (BaggingClassifier, BaggingRegressor, IsolationForest)
+NAMES = (
+    "RandomForest, ExtraTrees, RandomTreesEmbedding, GradientBoosting, HistGradientBoosting, "
+    "IsolationForest, DecisionTree, ExtraTree, and Bagging and AdaBoost of trees (scikit-learn)"
 )
-BOOSTED = (GradientBoostingClassifier, GradientBoostingRegressor)
 
 
-def adapt(estimator: Any, *, n_threads: int = 1) -> FittedForest | None:
-    """Return a fitted ensemble of scikit-learn as a forest, or None if it is not one."""
-    if isinstance(estimator, BAGGED):
+def kinds() -> tuple[type, ...]:
+    """Return the classes that :func:`adapt` takes."""
+    return (_BaseForest, *_BOOSTED, *_BAGGING, *_ADABOOST, *_HIST, BaseDecisionTree)
+
+
+def adapt(estimator: Any, *, n_threads: int = 1) -> FittedForest:
+    """Return a fitted ensemble of scikit-learn as a forest."""
+    if isinstance(estimator, _BaseForest):
         return BaggedForest(estimator, n_threads)
-    if isinstance(estimator, BOOSTED):
+    if isinstance(estimator, _BOOSTED):
         return BoostedForest(estimator, n_threads)
-    return None
+    if isinstance(estimator, _BAGGING):
+        return BaggingOfTrees(estimator, n_threads)
+    if isinstance(estimator, _ADABOOST):
+        return AdaBoostOfTrees(estimator, n_threads)
+    if isinstance(estimator, BaseDecisionTree):
+        return SingleTree(estimator, n_threads)
+    return HistForest(estimator)
 
 
 class _TreesOfSklearn(FittedForest):
@@ -53,11 +79,7 @@ class _TreesOfSklearn(FittedForest):
         self._trees = trees
         self._table = RouteTable.pack(trees, estimator.n_features_in_, n_threads=n_threads)
         # Leaves are numbered in the order of their nodes: global ids that grow with the tree.
-        if self._table is not None:
-            self.leaf_offsets = self._table.leaf_offsets
-        else:
-            sizes = [int((tree.children_left < 0).sum()) for tree in trees]
-            self.leaf_offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self.leaf_offsets = count_leaves(trees) if self._table is None else self._table.leaf_offsets
 
     def leaves(self, X: Any, *, n_threads: int = 1) -> Array:
         """Return the leaf that each sample reaches in each tree, shape (n, T)."""
@@ -76,34 +98,14 @@ class _TreesOfSklearn(FittedForest):
 
     def path_features(self) -> tuple[Array, Array]:
         """Return (offsets, features): the distinct features on the path to each leaf, ascending."""
-        leaves: list[Array] = []
-        features: list[Array] = []
-        for t, tree in enumerate(self._trees):
-            parent = _parents(tree)
-            nodes = np.flatnonzero(tree.children_left < 0)
-            of_leaf = self.leaf_offsets[t] + np.arange(len(nodes))
-            while True:  # all leaves climb together, one level at a time
-                nodes = parent[nodes]
-                climbing = nodes >= 0
-                if not climbing.any():
-                    break
-                nodes, of_leaf = nodes[climbing], of_leaf[climbing]
-                leaves.append(of_leaf)
-                features.append(tree.feature[nodes])
-        n_leaves = int(self.leaf_offsets[-1])
-        if not leaves:
-            return np.zeros(n_leaves + 1, dtype=np.int64), np.zeros(0, dtype=np.int64)
-        pairs = np.unique(np.stack([np.concatenate(leaves), np.concatenate(features)], 1), axis=0)
-        offsets = np.zeros(n_leaves + 1, dtype=np.int64)
-        np.cumsum(np.bincount(pairs[:, 0], minlength=n_leaves), out=offsets[1:])
-        return offsets, pairs[:, 1].astype(np.int64)
+        return features_on_paths(self._trees)
 
     def __str__(self) -> str:
         return describe(self.estimator)
 
 
 class BaggedForest(_TreesOfSklearn):
-    """RandomForest, ExtraTrees and RandomTreesEmbedding: trees grown apart, perhaps on draws."""
+    """RandomForest, ExtraTrees and the like: trees grown apart, perhaps on draws of the samples."""
 
     def __init__(self, estimator: Any, n_threads: int = 1) -> None:
         super().__init__(estimator, [tree.tree_ for tree in estimator.estimators_], n_threads)
@@ -118,7 +120,7 @@ class BaggedForest(_TreesOfSklearn):
     ) -> InBag:
         """Return how the trees were trained on these samples, their own training set."""
         forest = self.estimator
-        if not forest.bootstrap:
+        if not forest.bootstrap and not hasattr(forest, "samplers_"):
             advice = (
                 "use 'kerf' or 'uniform'"
                 if isinstance(forest, RandomTreesEmbedding)
@@ -136,10 +138,7 @@ class BaggedForest(_TreesOfSklearn):
 
     def tree_weights(self, leaf: Array) -> Array:
         """Refuse: the trees of a bagged forest all count alike."""
-        raise Unavailable(
-            f"{self} averages its trees, so they have none; use 'uniform', or give weights of your "
-            "own with Boosted(tree_weights=...)"
-        )
+        raise Unavailable(_all_alike(self))
 
 
 class BoostedForest(_TreesOfSklearn):
@@ -151,7 +150,7 @@ class BoostedForest(_TreesOfSklearn):
 
     def validate(self, X: Any) -> Any:
         """Return X as the float32 array or CSR matrix that the trees take, or refuse it."""
-        return check_finite(self.estimator, X)  # apply() looks at neither names nor NaN
+        return check_numbers(self.estimator, X)  # apply() looks at neither names nor NaN
 
     def in_bag(
         self, X: Any, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1
@@ -172,15 +171,135 @@ class BoostedForest(_TreesOfSklearn):
                 counts = tree.n_node_samples[is_leaf]  # the training samples, whatever X holds
             else:  # the tree counted only its draw, so the samples given must do
                 counts = np.bincount(leaf[:, t] - self.leaf_offsets[t], minlength=len(values))
-            mean = np.average(values, weights=counts)
-            weights[t] = np.average((values - mean) ** 2, weights=counts)
+            weights[t] = weighted_variance(values, counts)
         return weights
 
 
-def _parents(tree: Any) -> Array:
-    """Return the parent of each node, -1 for the root."""
-    parent = np.full(tree.node_count, -1, dtype=np.int64)
-    inner = np.flatnonzero(tree.children_left >= 0)
-    parent[tree.children_left[inner]] = inner
-    parent[tree.children_right[inner]] = inner
-    return parent
+class SingleTree(_TreesOfSklearn):
+    """A DecisionTree or ExtraTree alone."""
+
+    def __init__(self, estimator: Any, n_threads: int = 1) -> None:
+        super().__init__(estimator, [estimator.tree_], n_threads)
+
+    def validate(self, X: Any) -> Any:
+        """Return X as the float32 array or CSR matrix that the tree takes, or refuse it."""
+        return self.estimator._validate_X_predict(X, check_input=True)
+
+    def in_bag(
+        self, X: Any, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1
+    ) -> InBag:
+        """Refuse: no sample is out of bag."""
+        raise Unavailable(f"{self} is one tree that saw every sample; use 'kerf' or 'uniform'")
+
+    def tree_weights(self, leaf: Array) -> Array:
+        """Refuse: there is nothing to weigh against."""
+        raise Unavailable(f"{self} is one tree, and weighs all; use 'uniform'")
+
+
+class _TreesOfOthers(_TreesOfSklearn):
+    """Ensembles of any estimator, here of trees."""
+
+    def __init__(self, estimator: Any, trees: Sequence[Any], n_threads: int) -> None:
+        for member in estimator.estimators_:
+            if not isinstance(member, BaseDecisionTree):
+                raise TypeError(
+                    f"{describe(estimator)} holds {describe(member)}, which is no tree; build it "
+                    "of DecisionTree or ExtraTree, or give one of its members as the forest."
+                )
+        super().__init__(estimator, trees, n_threads)
+
+    def validate(self, X: Any) -> Any:
+        """Return X as the float32 array or CSR matrix that the trees take, or refuse it."""
+        tree = self.estimator.estimators_[0]
+        # Private, and what the trees' own predict asks: read on scikit-learn 1.4.0 to 1.9.1.
+        return check_numbers(self.estimator, X, missing=tree._support_missing_values(X))
+
+
+class BaggingOfTrees(_TreesOfOthers):
+    """Bagging of trees and IsolationForest: draws of samples, and of features for each tree."""
+
+    def __init__(self, estimator: Any, n_threads: int = 1) -> None:
+        trees = [
+            _on_features(member.tree_, features)
+            for member, features in zip(
+                estimator.estimators_, estimator.estimators_features_, strict=True
+            )
+            if isinstance(member, BaseDecisionTree)
+        ]
+        super().__init__(estimator, trees, n_threads)
+
+    def in_bag(
+        self, X: Any, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1
+    ) -> InBag:
+        """Return how the trees were trained on these samples, their own training set."""
+        return recover_bagging(self.estimator, sample_weight, leaf.shape[0])
+
+    def check_in_bag(self, masses: Array) -> None:
+        """Refuse in-bag weights that do not add up to what the trees recorded in their leaves."""
+        check_leaf_masses(self.estimator, masses, self.leaf_offsets)
+
+    def tree_weights(self, leaf: Array) -> Array:
+        """Refuse: the trees all count alike."""
+        raise Unavailable(_all_alike(self))
+
+
+class AdaBoostOfTrees(_TreesOfOthers):
+    """AdaBoost of trees: each with its weight in the vote."""
+
+    def __init__(self, estimator: Any, n_threads: int = 1) -> None:
+        trees = [getattr(member, "tree_", None) for member in estimator.estimators_]
+        super().__init__(estimator, trees, n_threads)
+
+    def in_bag(
+        self, X: Any, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1
+    ) -> InBag:
+        """Refuse: boosting has no bootstrap to recover."""
+        raise Unavailable(
+            f"{self} has none: it weighs the samples anew for each tree, or draws them by such "
+            "weights, and keeps neither; use 'boosted', 'kerf' or 'uniform'"
+        )
+
+    def tree_weights(self, leaf: Array) -> Array:
+        """Return the weights of the trees in the vote."""
+        # The array is as long as the number of trees asked for, of which some may be missing.
+        weights: Array = self.estimator.estimator_weights_[: len(self._trees)]
+        return weights.astype(np.float64)
+
+
+@dataclass(frozen=True)
+class _TreeOnFeatures:
+    """A tree grown on some of the features, renamed to those of the whole."""
+
+    node_count: int
+    children_left: Array
+    children_right: Array
+    feature: Array
+    threshold: Array
+    missing_go_to_left: Array
+    grown: Any
+    features: Array
+
+    def apply(self, X: Any) -> Array:
+        leaves: Array = self.grown.apply(X[:, self.features])
+        return leaves
+
+
+def _on_features(tree: Any, features: Array) -> _TreeOnFeatures:
+    renamed = np.where(tree.feature >= 0, np.asarray(features)[tree.feature], tree.feature)
+    return _TreeOnFeatures(
+        tree.node_count,
+        tree.children_left,
+        tree.children_right,
+        renamed.astype(tree.feature.dtype),
+        tree.threshold,
+        tree.missing_go_to_left,
+        tree,
+        np.asarray(features),
+    )
+
+
+def _all_alike(forest: FittedForest) -> str:
+    return (
+        f"{forest} averages its trees, so they have none; use 'uniform', or give weights of your "
+        "own with Boosted(tree_weights=...)"
+    )

@@ -1,0 +1,43 @@
+"""What the boosted ensembles of all libraries have in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leafkernel._validation import describe
+from leafkernel.forests._base import Array, FittedForest, InBag, Unavailable
+from leafkernel.forests._trees import variance_of_contribution
+
+
+class BoostedTrees(FittedForest):
+    """Trees that add up to a model: one behind the other, in the order of the library."""
+
+    def leaf_values(self) -> Array:
+        """Return what each leaf adds to the model, shape (L,) or (L, n_outputs)."""
+        raise Unavailable(f"{self} does not tell the values of its leaves")
+
+    def tree_weights(self, leaf: Array) -> Array:
+        """Return the variance over the training samples of what each tree adds to the model."""
+        return variance_of_contribution(self.leaf_values(), leaf, self.leaf_offsets)
+
+    def in_bag(
+        self, X: Any, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1
+    ) -> InBag:
+        """Refuse: there is no bootstrap, or its draws are gone."""
+        if self.draws_samples():
+            raise Unavailable(
+                f"{self} does not keep which samples its trees drew, and they cannot be drawn "
+                "again from outside; use 'boosted', 'kerf' or 'uniform', or grow the forest with "
+                "scikit-learn's RandomForest"
+            )
+        raise Unavailable(
+            f"{self} has none: its trees are fitted to residuals, not to draws of the samples; use "
+            "'boosted', 'kerf' or 'uniform'"
+        )
+
+    def draws_samples(self) -> bool:
+        """Return whether the trees were grown apart, each on a draw of the samples."""
+        return False
+
+    def __str__(self) -> str:
+        return describe(self.estimator)

@@ -1,0 +1,116 @@
+"""Trees as plain arrays, and what can be read off them whoever grew them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from leafkernel.weighting import leaf_id_type
+
+Array = npt.NDArray[Any]
+
+
+class Tree(Protocol):
+    """A tree in the array form that scikit-learn made common: children of -1 make a leaf."""
+
+    @property
+    def children_left(self) -> Array: ...
+
+    @property
+    def children_right(self) -> Array: ...
+
+    @property
+    def feature(self) -> Array: ...
+
+
+@dataclass(frozen=True)
+class TreeArrays:
+    """A tree of a library that keeps its trees in another form."""
+
+    children_left: Array
+    children_right: Array
+    feature: Array
+
+
+def count_leaves(trees: Sequence[Tree]) -> npt.NDArray[np.int64]:
+    """Return the first leaf of each tree, leaves numbered in the order of their nodes."""
+    sizes = [int((tree.children_left < 0).sum()) for tree in trees]
+    return offsets_of(sizes)
+
+
+def offsets_of(sizes: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """Return where each of consecutive pieces begins, and where the last ends."""
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+def global_ids(within_tree: Array, leaf_offsets: Array) -> Array:
+    """Return global leaf ids for leaves numbered from 0 within each tree, shape (n, T)."""
+    kind = leaf_id_type(int(leaf_offsets[-1]))
+    ids: Array = within_tree.astype(kind) + leaf_offsets[:-1].astype(kind)
+    return ids
+
+
+def features_on_paths(trees: Sequence[Tree]) -> tuple[Array, Array]:
+    """Return (offsets, features): the distinct features on the path to each leaf, ascending."""
+    leaf_offsets = count_leaves(trees)
+    leaves: list[Array] = []
+    features: list[Array] = []
+    for t, tree in enumerate(trees):
+        parent = _parents(tree)
+        nodes = np.flatnonzero(tree.children_left < 0)
+        of_leaf = leaf_offsets[t] + np.arange(len(nodes))
+        while True:  # all leaves climb together, one level at a time
+            nodes = parent[nodes]
+            climbing = nodes >= 0
+            if not climbing.any():
+                break
+            nodes, of_leaf = nodes[climbing], of_leaf[climbing]
+            leaves.append(of_leaf)
+            features.append(tree.feature[nodes])
+    n_leaves = int(leaf_offsets[-1])
+    if not leaves:
+        return np.zeros(n_leaves + 1, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    pairs = np.unique(np.stack([np.concatenate(leaves), np.concatenate(features)], 1), axis=0)
+    offsets = offsets_of(np.bincount(pairs[:, 0], minlength=n_leaves))
+    return offsets, pairs[:, 1].astype(np.int64)
+
+
+def _parents(tree: Tree) -> Array:
+    """Return the parent of each node, -1 for the root."""
+    parent = np.full(len(tree.children_left), -1, dtype=np.int64)
+    inner = np.flatnonzero(tree.children_left >= 0)
+    parent[tree.children_left[inner]] = inner
+    parent[tree.children_right[inner]] = inner
+    return parent
+
+
+def variance_of_contribution(values: Array, leaf: Array, leaf_offsets: Array) -> Array:
+    """Return the variance over samples of what each tree adds to a model, shape (T,).
+
+    Parameters
+    ----------
+    values : ndarray of shape (L,) or (L, n_outputs)
+        What each leaf adds. Where it adds to several outputs, their variances are summed.
+    leaf : ndarray of shape (n, T)
+        Global leaf ids of the samples.
+    leaf_offsets : ndarray of shape (T + 1,)
+        First leaf of each tree.
+    """
+    values = values.reshape(len(values), -1)
+    weights = np.empty(leaf.shape[1])
+    for t in range(len(weights)):
+        of_tree = values[leaf_offsets[t] : leaf_offsets[t + 1]]
+        counts = np.bincount(leaf[:, t] - leaf_offsets[t], minlength=len(of_tree))
+        weights[t] = weighted_variance(of_tree, counts)
+    return weights
+
+
+def weighted_variance(values: Array, counts: Array) -> float:
+    """Return the variance of values that occur so often, summed over their columns."""
+    values = values.reshape(len(values), -1)
+    mean = np.average(values, axis=0, weights=counts)
+    return float(np.average(((values - mean) ** 2).sum(axis=1), weights=counts))

@@ -1,0 +1,95 @@
+"""Any other forest: an object that says in which leaf of each tree a sample is."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from leafkernel._validation import check_tree_weights, describe
+from leafkernel.forests._base import Array, FittedForest, InBag, Unavailable
+from leafkernel.forests._trees import offsets_of
+from leafkernel.forests.leaves import check_in_bag_weights, check_leaves, number_leaves
+
+
+@runtime_checkable
+class Forest(Protocol):
+    """What an object must have to be taken as a forest: one method.
+
+    More makes more schemes work, each an optional method:
+
+    * ``in_bag(X, y)`` returns the weight with which each tree was trained on each training sample,
+      shape (n, T), 0 for out of bag: "gap", "oob" and "oob_separable";
+    * ``tree_weights(X)`` returns nonnegative weights, shape (T,): "boosted";
+    * ``path_features(tree, leaf)`` returns the features on the path to one leaf: "ih";
+    * ``fit(X, y)``, with ``get_params`` as scikit-learn's BaseEstimator has it: an object that is
+      not fitted yet is then cloned and fitted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leafkernel import ForestProximity
+    >>> class Halves:
+    ...     def leaves(self, X):
+    ...         return (np.asarray(X) > 0).astype(int)  # each column is a tree with two leaves
+    >>> X = [[-1.0, 2.0], [1.0, 3.0], [2.0, -1.0]]
+    >>> ForestProximity(Halves(), "uniform").fit(X).proximity().toarray().tolist()
+    [[1.0, 0.5, 0.0], [0.5, 1.0, 0.5], [0.0, 0.5, 1.0]]
+    """
+
+    def leaves(self, X: Any) -> Any:
+        """Return the leaf of each sample in each tree: nonnegative integers of shape (n, T)."""
+
+
+class CustomForest(FittedForest):
+    """A :class:`Forest`, whose leaves are those that its training samples reach.
+
+    Any other leaf counts as the last of its tree, which is empty: it collides with no sample.
+    """
+
+    def __init__(self, estimator: Forest) -> None:
+        self.estimator = estimator
+        self._ids: list[Array] = []
+
+    def training_leaves(self, X: Any, *, n_threads: int = 1) -> Array:
+        """Return the leaves of the training samples, and learn which there are."""
+        raw = check_leaves(self.estimator.leaves(X))
+        self._training = X
+        self._ids = [np.unique(column) for column in raw.T]
+        self.leaf_offsets = offsets_of([len(ids) + 1 for ids in self._ids])
+        return number_leaves(raw, self._ids, self.leaf_offsets)
+
+    def leaves(self, X: Any, *, n_threads: int = 1) -> Array:
+        """Return the leaf that each sample reaches in each tree, shape (n, T)."""
+        raw = check_leaves(self.estimator.leaves(X), n_trees=len(self._ids))
+        return number_leaves(raw, self._ids, self.leaf_offsets)
+
+    def in_bag(
+        self, X: Any, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1
+    ) -> InBag:
+        """Return how the trees were trained on these samples, their own training set."""
+        return check_in_bag_weights(self._ask("in_bag", X, y), leaf.shape)
+
+    def tree_weights(self, leaf: Array) -> Array:
+        """Return each tree's weight in the ensemble, shape (T,)."""
+        weights = np.asarray(self._ask("tree_weights", self._training), dtype=np.float64)
+        check_tree_weights(weights, leaf.shape[1])
+        return weights
+
+    def path_features(self) -> tuple[Array, Array]:
+        """Return (offsets, features): the distinct features on the path to each leaf, ascending."""
+        paths = []
+        for t, ids in enumerate(self._ids):
+            told = [self._ask("path_features", t, int(leaf)) for leaf in ids]
+            paths += [np.unique(np.asarray(path, dtype=np.int64)) for path in told]
+            paths.append(np.zeros(0, dtype=np.int64))  # the empty leaf
+        return offsets_of([len(path) for path in paths]), np.concatenate(paths)
+
+    def _ask(self, name: str, *args: Any) -> Any:
+        method = getattr(self.estimator, name, None)
+        if method is None:
+            raise Unavailable(f"{self} has no method {name!r}; add one, or use 'kerf'")
+        return method(*args)
+
+    def __str__(self) -> str:
+        return describe(self.estimator)

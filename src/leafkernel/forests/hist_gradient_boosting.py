@@ -1,0 +1,65 @@
+"""HistGradientBoosting of scikit-learn.
+
+It has no ``apply``. Its own predictor gives the leaves: each tree is copied with the numbers of its
+leaves in the place of their values, and what it predicts is then the leaf. So missing values and
+categories go where they go in ``predict``. All of this is private, read on scikit-learn 1.4.0 to
+1.9.1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from leafkernel.forests._base import Array
+from leafkernel.forests._boosting import BoostedTrees
+from leafkernel.forests._trees import TreeArrays, features_on_paths, offsets_of
+from leafkernel.weighting import leaf_id_type
+
+
+class HistForest(BoostedTrees):
+    """Trees over binned features; one for each class and round."""
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+        self._trees = [tree for of_round in estimator._predictors for tree in of_round]
+        self.leaf_offsets = offsets_of([tree.get_n_leaf_nodes() for tree in self._trees])
+        self._numbered = [_number_leaves(tree) for tree in self._trees]
+
+    def leaves(self, X: Any, *, n_threads: int = 1) -> Array:
+        """Return the leaf that each sample reaches in each tree, shape (n, T)."""
+        X = self.estimator._preprocess_X(X, reset=False)
+        categories = self.estimator._bin_mapper.make_known_categories_bitsets()
+        leaf = np.empty((len(X), len(self._trees)), leaf_id_type(int(self.leaf_offsets[-1])))
+        for t, tree in enumerate(self._numbered):
+            leaf[:, t] = tree.predict(X, *categories, n_threads) + self.leaf_offsets[t]
+        return leaf
+
+    def leaf_values(self) -> Array:
+        """Return what each leaf adds to the model, shape (L,)."""
+        return np.concatenate([t.nodes["value"][t.nodes["is_leaf"] == 1] for t in self._trees])
+
+    def path_features(self) -> tuple[Array, Array]:
+        """Return (offsets, features): the distinct features on the path to each leaf, ascending."""
+        columns = np.arange(self.estimator.n_features_in_)
+        categorical = self.estimator.is_categorical_
+        if categorical is not None:  # the model puts its categorical columns first
+            columns = np.concatenate([columns[categorical], columns[~categorical]])
+        return features_on_paths([_as_arrays(tree.nodes, columns) for tree in self._trees])
+
+
+def _number_leaves(tree: Any) -> Any:
+    nodes = tree.nodes.copy()
+    is_leaf = nodes["is_leaf"] == 1
+    nodes["value"][is_leaf] = np.arange(is_leaf.sum())
+    return type(tree)(nodes, tree.binned_left_cat_bitsets, tree.raw_left_cat_bitsets)
+
+
+def _as_arrays(nodes: Array, columns: Array) -> TreeArrays:
+    is_leaf = nodes["is_leaf"] == 1
+    return TreeArrays(
+        np.where(is_leaf, -1, nodes["left"].astype(np.int64)),
+        np.where(is_leaf, -1, nodes["right"].astype(np.int64)),
+        columns[np.where(is_leaf, 0, nodes["feature_idx"])],
+    )

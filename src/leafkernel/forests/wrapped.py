@@ -1,0 +1,114 @@
+"""Forests inside of something else: pipelines, searches, frozen estimators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.pipeline import Pipeline
+
+try:
+    from sklearn.frozen import FrozenEstimator
+except ImportError:  # scikit-learn < 1.6
+    FrozenEstimator = None
+
+from leafkernel._validation import describe
+from leafkernel.forests._base import Array, FittedForest, InBag
+
+
+def unfreeze(estimator: Any) -> Any:
+    """Return what a FrozenEstimator holds, and anything else as it is."""
+    if FrozenEstimator is not None and isinstance(estimator, FrozenEstimator):
+        return unfreeze(estimator.estimator)
+    return estimator
+
+
+def innermost(estimator: Any) -> Any:
+    """Return the estimator that is to grow or has grown the trees."""
+    estimator = unfreeze(estimator)
+    if isinstance(estimator, BaseSearchCV):
+        return innermost(getattr(estimator, "best_estimator_", estimator.estimator))
+    if isinstance(estimator, Pipeline):
+        return innermost(estimator.steps[-1][1])
+    return estimator
+
+
+def weights_for(estimator: Any, sample_weight: Any) -> dict[str, Any]:
+    """Return the argument of fit that takes sample weights, if any, to the forest inside."""
+    if sample_weight is None:
+        return {}
+    inner = estimator.estimator if isinstance(estimator, BaseSearchCV) else estimator
+    if isinstance(inner, Pipeline):
+        return {f"{inner.steps[-1][0]}__sample_weight": sample_weight}
+    return {"sample_weight": sample_weight}
+
+
+def adapt(estimator: Any, adapt_inner: Callable[[Any], FittedForest]) -> FittedForest | None:
+    """Return the forest inside of a fitted wrapper, or None if it is not one."""
+    if isinstance(estimator, BaseSearchCV):
+        if not hasattr(estimator, "best_estimator_"):
+            raise ValueError(
+                f"{describe(estimator, refit=estimator.refit)} keeps no best estimator; use "
+                "refit=True, or fit the forest with best_params_ yourself."
+            )
+        return adapt_inner(estimator.best_estimator_)
+    if isinstance(estimator, Pipeline):
+        return PipelineForest(estimator, adapt_inner(estimator.steps[-1][1]))
+    return None
+
+
+class PipelineForest(FittedForest):
+    """The forest at the end of a pipeline, whose other steps are applied first."""
+
+    def __init__(self, estimator: Pipeline, last: FittedForest) -> None:
+        self.estimator = estimator
+        self._last = last
+        self.leaf_offsets = last.leaf_offsets
+
+    def _transform(self, X: Any) -> Any:
+        for _, step in self.estimator.steps[:-1]:
+            # A sampler has a part in fitting alone: what comes later it passes on.
+            if step is not None and step != "passthrough" and hasattr(step, "transform"):
+                X = step.transform(X)
+        return X
+
+    def leaves(self, X: Any, *, n_threads: int = 1) -> Array:
+        """Return the leaf that each sample reaches in each tree, shape (n, T)."""
+        return self._last.leaves(self._transform(X), n_threads=n_threads)
+
+    def training_leaves(self, X: Any, *, n_threads: int = 1) -> Array:
+        """Return the leaves of the training samples."""
+        leaf = self._last.training_leaves(self._transform(X), n_threads=n_threads)
+        self.leaf_offsets = self._last.leaf_offsets
+        return leaf
+
+    def features(self, X: Any) -> Array:
+        """Return the samples as the forest gets them."""
+        return self._last.features(self._transform(X))
+
+    def predicts_numbers(self) -> bool:
+        """Return whether the forest is known to be a regressor."""
+        return self._last.predicts_numbers()
+
+    def in_bag(
+        self, X: Any, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1
+    ) -> InBag:
+        """Return how the trees were trained on these samples, their own training set."""
+        X = self._transform(X)
+        return self._last.in_bag(X, y, sample_weight, leaf, n_threads=n_threads)
+
+    def check_in_bag(self, masses: Array) -> None:
+        """Refuse in-bag weights that, summed over each leaf, are not those of the trees."""
+        self._last.check_in_bag(masses)
+
+    def tree_weights(self, leaf: Array) -> Array:
+        """Return each tree's weight in the ensemble, shape (T,)."""
+        return self._last.tree_weights(leaf)
+
+    def path_features(self) -> tuple[Array, Array]:
+        """Return (offsets, features) on the path to each leaf, in columns of the last step."""
+        return self._last.path_features()
+
+    def __str__(self) -> str:
+        return str(self._last)

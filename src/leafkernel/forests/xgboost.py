@@ -1,0 +1,128 @@
+"""XGBoost: the scikit-learn interface and native boosters."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from leafkernel._optional import require
+from leafkernel.forests._base import Array, FittedForest, Unavailable
+from leafkernel.forests._boosting import BoostedTrees
+from leafkernel.forests._trees import TreeArrays, count_leaves, features_on_paths, offsets_of
+from leafkernel.weighting import leaf_id_type
+
+NAMES = "XGBClassifier, XGBRegressor, XGBRanker, XGBRF... and Booster (xgboost)"
+
+
+def kinds() -> tuple[type, ...]:
+    """Return the classes that :func:`adapt` takes."""
+    xgboost = require("xgboost", extra="boosting")
+    return xgboost.XGBModel, xgboost.Booster
+
+
+def adapt(estimator: Any, **_: int) -> FittedForest:
+    """Return a fitted model of XGBoost as a forest."""
+    if hasattr(estimator, "get_booster"):
+        return XGBoostForest(estimator, estimator.get_booster(), best_iteration(estimator))
+    # The predict of a booster uses every tree, whether or not training went past the best.
+    return XGBoostForest(estimator, estimator, None)
+
+
+def best_iteration(model: Any) -> int | None:
+    """Return the round that early stopping chose, which ``predict`` then stops at."""
+    try:
+        return int(model.best_iteration)
+    except AttributeError:
+        return None
+
+
+class XGBoostForest(BoostedTrees):
+    """Trees of XGBoost: for each round, class and parallel tree, those that ``predict`` uses."""
+
+    def __init__(self, estimator: Any, booster: Any, best: int | None) -> None:
+        self.estimator = estimator
+        self._booster = booster
+        # The documented JSON form of a model: plain arrays for each tree.
+        model = json.loads(bytes(booster.save_raw(raw_format="json")))
+        boosting = model["learner"]["gradient_booster"]
+        if boosting["name"] not in ("gbtree", "dart"):
+            raise ValueError(
+                f"{self} has booster={boosting['name']!r}, which has no trees; train it with "
+                "'gbtree' or 'dart'."
+            )
+        drop = boosting.get("weight_drop")
+        trees = boosting.get("gbtree", boosting)["model"]
+        rounds = trees["iteration_indptr"]
+        self._n_rounds = len(rounds) - 1 if best is None else best + 1
+        n_trees = rounds[self._n_rounds]
+        if n_trees == 0:
+            raise ValueError(f"{self} has no trees; train it first.")
+        self._n_parallel = int(trees["gbtree_model_param"]["num_parallel_tree"])
+        self._trees = [
+            TreeArrays(
+                np.asarray(tree["left_children"]),
+                np.asarray(tree["right_children"]),
+                np.asarray(tree["split_indices"]),
+            )
+            for tree in trees["trees"][:n_trees]
+        ]
+        self._values = [_values(tree) for tree in trees["trees"][:n_trees]]
+        if drop:
+            self._values = [v * w for v, w in zip(self._values, drop, strict=False)]
+        self.leaf_offsets = count_leaves(self._trees)
+        self._node_offsets = offsets_of([len(tree.children_left) for tree in self._trees])
+        is_leaf = np.concatenate([tree.children_left < 0 for tree in self._trees])
+        kind = leaf_id_type(int(self.leaf_offsets[-1]))
+        self._leaf_of_node = (np.cumsum(is_leaf) - 1).astype(kind)
+
+    def leaves(self, X: Any, *, n_threads: int = 1) -> Array:
+        """Return the leaf that each sample reaches in each tree, shape (n, T)."""
+        # As the models' own apply does, which in old versions forgets about categories.
+        found = self._booster.predict(
+            self._data(X, n_threads), pred_leaf=True, iteration_range=(0, self._n_rounds)
+        )
+        # Rounds, classes and parallel trees, in that order: as the model lists its trees.
+        nodes = np.asarray(found).reshape(-1, len(self._trees)).astype(np.int64)
+        leaf: Array = self._leaf_of_node[nodes + self._node_offsets[:-1]]
+        return leaf
+
+    def _data(self, X: Any, n_threads: int) -> Any:
+        xgboost = require("xgboost", extra="boosting")
+        names = {}
+        if not hasattr(X, "columns"):  # the booster knows what the array cannot say
+            booster = self._booster
+            names = {"feature_names": booster.feature_names, "feature_types": booster.feature_types}
+        elif isinstance(self.estimator, xgboost.XGBRanker) and "qid" in X.columns:
+            X = X.drop(columns="qid")  # which query a row belongs to is no feature of it
+        missing = getattr(self.estimator, "missing", np.nan)
+        return xgboost.DMatrix(
+            X, missing=missing, nthread=n_threads, enable_categorical=True, **names
+        )
+
+    def leaf_values(self) -> Array:
+        """Return what each leaf adds to the model, shape (L,) or (L, n_outputs)."""
+        return np.concatenate(
+            [v[tree.children_left < 0] for v, tree in zip(self._values, self._trees, strict=True)]
+        )
+
+    def path_features(self) -> tuple[Array, Array]:
+        """Return (offsets, features): the distinct features on the path to each leaf, ascending."""
+        return features_on_paths(self._trees)
+
+    def draws_samples(self) -> bool:
+        """Return whether the trees were grown apart, each on a draw of the samples."""
+        return self._n_parallel > 1
+
+
+def _values(tree: dict[str, Any]) -> Array:
+    """Return the value of each node, of which only those of leaves mean anything."""
+    n_outputs = int(tree["tree_param"]["size_leaf_vector"])
+    if n_outputs <= 1:
+        return np.asarray(tree["split_conditions"], dtype=np.float64)
+    weights = np.asarray(tree["base_weights"], dtype=np.float64)
+    n_nodes = len(tree["left_children"])
+    if weights.size != n_nodes * n_outputs:
+        raise Unavailable("vector leaves of this version of XGBoost are not understood")
+    return weights.reshape(n_nodes, n_outputs)

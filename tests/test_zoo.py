@@ -1,0 +1,151 @@
+"""Every forest in every scheme, against the formula on the leaf ids of its own library."""
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import oracles
+import pytest
+import zoo
+from numpy.testing import assert_allclose, assert_array_equal
+
+from leafkernel import ForestProximity
+from leafkernel.forests import adapt
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*training samples are in bag in every tree",
+    "ignore:X does not have valid feature names",
+)
+ANIMALS = pytest.mark.parametrize("animal", zoo.ANIMALS, ids=lambda a: a.name)
+BOOSTED = pytest.mark.parametrize(
+    "animal", [a for a in zoo.ANIMALS if a.adds is not None], ids=lambda a: a.name
+)
+_known = {}
+
+
+def fitted(animal):
+    """Fit once for all tests."""
+    if animal.name not in _known:
+        _known[animal.name] = animal.fitted()
+    return _known[animal.name]
+
+
+@pytest.mark.parametrize("scheme", zoo.SCHEMES)
+@ANIMALS
+def test_every_cell(animal, scheme):
+    model, X, y = fitted(animal)
+    prox = ForestProximity(model, scheme, dtype=np.float64)
+    refusal = animal.refusal(scheme)
+    if refusal is not None:
+        with pytest.raises(ValueError, match=refusal):
+            prox.fit(X, y)
+        return
+    prox.fit(X, y)
+    leaf, n = animal.leaves(model, X), len(X)
+    in_bag = np.ones(leaf.shape) if animal.in_bag is None else animal.in_bag(model, n)
+    training = oracles.Side(leaf, in_bag, in_bag == 0)
+    if scheme == "ih":
+        path = (animal.paths or zoo.paths_of_members)(model, X)
+        training.easiness = 1 - oracles.disagreeing_neighbors(
+            animal.seen(model, X), y, leaf, path, 5, "all"
+        )
+    rows = slice(0, n, 5)
+    some = oracles.Side(leaf[rows], in_bag[rows], in_bag[rows] == 0)
+    weights = animal.weights(model, X)
+    expected = oracles.proximity(scheme, some, training, training, weights)
+    assert_allclose(prox.proximity().toarray()[rows], expected, rtol=1e-5, atol=1e-9)
+    unseen = oracles.Side.unseen(animal.leaves(model, X[rows] * 1.01))
+    expected = oracles.proximity(scheme, unseen, training, training, weights)
+    assert_allclose(prox.proximity(X[rows] * 1.01).toarray(), expected, rtol=1e-5, atol=1e-9)
+
+
+@ANIMALS
+def test_leaves_are_those_of_the_library(animal):
+    model, X, _ = fitted(animal)
+    forest = adapt(model)
+    own, ours = animal.leaves(model, X), forest.leaves(X, n_threads=2)
+    assert ours.shape == own.shape
+    assert (ours >= forest.leaf_offsets[:-1]).all()
+    assert (ours < forest.leaf_offsets[1:]).all()
+    for t in range(own.shape[1]):  # the same partition, under other names
+        pairs = np.unique(np.stack([own[:, t], ours[:, t]]), axis=1)
+        assert len(np.unique(pairs[0])) == len(np.unique(pairs[1])) == pairs.shape[1]
+
+
+@BOOSTED
+def test_leaf_values_add_up_to_the_model(animal):
+    model, X, _ = fitted(animal)
+    forest = adapt(model)
+    if not hasattr(forest, "leaf_values"):
+        pytest.skip("its tree weights come from elsewhere")
+    values = forest.leaf_values()
+    found = values[forest.leaves(X)]
+    expected = animal.adds(model, X)
+    found, expected = (a.reshape(*a.shape[:2], -1) for a in (found, expected))
+    # A base value may be in the first tree or in none.
+    found, expected = found - found.mean(axis=0), expected - expected.mean(axis=0)
+    assert_allclose(found, expected, rtol=1e-4, atol=2e-6 * np.abs(expected).max())
+
+
+@BOOSTED
+def test_tree_weights_are_variances_of_what_trees_add(animal):
+    model, X, y = fitted(animal)
+    prox = ForestProximity(model, "boosted").fit(X, y)
+    found = prox.kernel_.forest.tree_weights
+    assert_allclose(found, animal.weights(model, X), rtol=1e-4, atol=1e-12)
+    assert (found > 0).any()
+
+
+@ANIMALS
+def test_an_unfitted_model_is_cloned_and_fitted(animal):
+    model = animal.make()
+    X, y, *more = animal.data()
+    if more or not hasattr(model, "fit"):
+        pytest.skip("its fit needs more than X and y")
+    prox = ForestProximity(model, "kerf", dtype=np.float64).fit(X, y)
+    assert prox.forest_ is not model
+    again, _, _ = fitted(animal)
+    expected = ForestProximity(again, "kerf", dtype=np.float64).fit(X, y).proximity()
+    assert_allclose(prox.proximity().toarray(), expected.toarray(), rtol=1e-12)
+
+
+@ANIMALS
+def test_a_pickled_kernel_is_the_same(animal):
+    model, X, y = fitted(animal)
+    prox = ForestProximity(model, "kerf").fit(X, y)
+    again = pickle.loads(pickle.dumps(prox))
+    assert_array_equal(again.proximity(X[::3]).toarray(), prox.proximity(X[::3]).toarray())
+
+
+def test_the_table_in_the_documentation_says_the_same():
+    page = (Path(__file__).parent.parent / "docs" / "forests.md").read_text()
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ")]
+    told = {row[0].partition(" (")[0]: row[1:] for row in rows if len(row) == 8}
+    for animal in zoo.ANIMALS:
+        for scheme, cell in zip(zoo.SCHEMES, told[animal.name], strict=True):
+            assert (cell == "✓") == (animal.refusal(scheme) is None), (animal.name, scheme)
+
+
+def test_models_trained_in_another_process(tmp_path):
+    """A model comes pickled from one process, is wrapped here, and both kernels agree."""
+    code = f"""
+import pickle, sys, warnings
+sys.path.insert(0, {str(__file__)!r}.rsplit("/", 1)[0])
+import zoo
+from leafkernel import ForestProximity
+found = {{}}
+for animal in zoo.ANIMALS:
+    if hasattr(animal.make(), "fit"):
+        model, X, y = animal.fitted()
+        found[animal.name] = model, X, y, ForestProximity(model, "uniform").fit(X, y).proximity()
+pickle.dump(found, open(sys.argv[1], "wb"))
+"""
+    path = tmp_path / "models.pickle"
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code, str(path)], check=True)
+    found = pickle.loads(path.read_bytes())
+    assert len(found) > 10
+    for model, X, y, expected in found.values():
+        prox = ForestProximity(model, "uniform").fit(X, y)
+        assert_array_equal(prox.proximity().toarray(), expected.toarray())
