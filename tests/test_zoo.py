@@ -89,6 +89,124 @@ def test_leaf_values_add_up_to_the_model(animal):
     assert_allclose(found, expected, rtol=1e-4, atol=2e-6 * np.abs(expected).max())
 
 
+def raw_prediction(animal, model, X):
+    """What the library itself predicts before any link function."""
+    model = getattr(model, "best_estimator_", model)
+    if animal.library == "LightGBM":
+        averaged = "rf" in animal.name  # its raw score is a sum, its prediction the mean
+        return model.predict(X, raw_score=not averaged)
+    if animal.library == "CatBoost":
+        catboost = pytest.importorskip("catboost")
+        return catboost.CatBoost.predict(model, X, "RawFormulaVal")
+    if animal.library == "XGBoost":
+        xgb = pytest.importorskip("xgboost")
+        booster = model if isinstance(model, xgb.Booster) else model.get_booster()
+        return booster.predict(xgb.DMatrix(X), output_margin=True)
+    return model.decision_function(X) if hasattr(model, "decision_function") else model.predict(X)
+
+
+@BOOSTED
+def test_the_prediction_is_recovered_from_leaves_and_their_values(animal):
+    model, X, _ = fitted(animal)
+    forest = adapt(model)
+    leaf = forest.leaves(X)
+    if hasattr(forest, "leaf_values"):
+        found = forest.leaf_values()[leaf]
+    else:  # GradientBoosting
+        model = getattr(model, "best_estimator_", model)
+        trees = [tree.tree_ for tree in model.estimators_.ravel()]
+        values = [t.value[t.children_left < 0, 0, 0] * model.learning_rate for t in trees]
+        found = np.concatenate(values)[leaf]
+    own = np.asarray(raw_prediction(animal, model, X), dtype=np.float64).reshape(len(X), -1)
+    n_outputs = own.shape[1]
+    if "XGBRF" in animal.name:  # the parallel trees of a class stand together
+        found = found.reshape(len(X), n_outputs, -1).sum(axis=2)
+    else:
+        found = found.reshape(len(X), -1, n_outputs).sum(axis=1)
+    base = own - found  # the value that a model starts from, the same for all rows
+    single = animal.library == "XGBoost"  # which computes in single precision
+    scale = np.abs(own).max()
+    assert np.ptp(base, axis=0).max() <= (5e-6 if single else 1e-12) * scale
+
+
+def mean_of_leaves(model, forest, X):
+    """The mean over trees of what their leaves predict, classes normalised."""
+    values = []
+    for member in getattr(model, "estimators_", [model]):
+        tree = member.tree_
+        of_leaf = tree.value[tree.children_left < 0, 0]
+        if hasattr(member, "classes_"):
+            of_leaf = of_leaf / of_leaf.sum(axis=1, keepdims=True)
+        values.append(of_leaf)
+    return np.concatenate(values)[forest.leaves(X)].mean(axis=1)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "RandomForestClassifier",
+        "RandomForestRegressor",
+        "ExtraTrees",
+        "BaggingClassifier of trees",
+        "BaggingRegressor of trees",
+        "DecisionTree",
+        "ExtraTree",
+        "BalancedRandomForestClassifier",
+        "RandomForestQuantileRegressor",
+    ],
+)
+def test_the_prediction_is_the_mean_over_leaves(name):
+    animal = next((a for a in zoo.ANIMALS if a.name == name), None)
+    if animal is None:
+        pytest.skip("not installed")
+    model, X, _ = fitted(animal)
+    found = mean_of_leaves(model, adapt(model), X).squeeze()
+    if hasattr(model, "predict_proba"):
+        own = model.predict_proba(X)
+    elif "Quantile" in name:
+        own = model.predict(X, quantiles="mean", aggregate_leaves_first=False)
+    else:
+        own = model.predict(X)
+    assert_allclose(found, own, rtol=1e-12)
+
+
+def test_the_votes_of_adaboost():
+    animal = next(a for a in zoo.ANIMALS if a.name == "AdaBoostClassifier of trees")
+    model, X, y = fitted(animal)
+    forest = adapt(model)
+    leaf = forest.leaves(X)
+    trees = [member.tree_ for member in model.estimators_]
+    choice = np.concatenate([t.value[t.children_left < 0, 0].argmax(axis=1) for t in trees])
+    votes = np.eye(len(model.classes_))[choice[leaf]]
+    weights = ForestProximity(model, "boosted").fit(X, y).kernel_.forest.tree_weights
+    found = np.einsum("ntc,t->nc", votes, weights)
+    assert_array_equal(model.classes_[found.argmax(axis=1)], model.predict(X))
+
+
+def test_the_scores_of_an_isolation_forest():
+    animal = next(a for a in zoo.ANIMALS if a.name == "IsolationForest")
+    model, X, _ = fitted(animal)
+
+    def expected_depth(n):
+        n = np.asarray(n, dtype=np.float64)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            many = 2 * (np.log(n - 1) + np.euler_gamma) - 2 * (n - 1) / n
+        return np.where(n > 2, many, np.where(n == 2, 1.0, 0.0))
+
+    depths = []
+    for member in model.estimators_:
+        tree = member.tree_
+        depth = np.zeros(tree.node_count)
+        for node in range(tree.node_count):  # parents come before their children
+            for child in (tree.children_left[node], tree.children_right[node]):
+                if child >= 0:
+                    depth[child] = depth[node] + 1
+        is_leaf = tree.children_left < 0
+        depths.append(depth[is_leaf] + expected_depth(tree.n_node_samples[is_leaf]))
+    mean = np.concatenate(depths)[adapt(model).leaves(X)].mean(axis=1)
+    assert_allclose(-(2 ** (-mean / expected_depth(25))), model.score_samples(X), rtol=1e-10)
+
+
 @BOOSTED
 def test_tree_weights_are_variances_of_what_trees_add(animal):
     model, X, y = fitted(animal)
@@ -126,6 +244,15 @@ def test_the_table_in_the_documentation_says_the_same():
     for animal in zoo.ANIMALS:
         for scheme, cell in zip(zoo.SCHEMES, told[animal.name], strict=True):
             assert (cell == "✓") == (animal.refusal(scheme) is None), (animal.name, scheme)
+
+
+def test_the_example_in_the_documentation_runs():
+    page = (Path(__file__).parent.parent / "docs" / "forests.md").read_text()
+    code = page.partition("```python\n")[2].partition("```")[0]
+    X, y = zoo.iris()
+    known = {"X": X, "y": y}
+    exec(code, known)
+    assert_allclose(known["prox"].proximity().sum(axis=1), 1, rtol=1e-5)
 
 
 def test_models_trained_in_another_process(tmp_path):

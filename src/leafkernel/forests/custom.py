@@ -20,7 +20,7 @@ class Forest(Protocol):
 
     * ``in_bag(X, y)`` returns the weight with which each tree was trained on each training sample,
       shape (n, T), 0 for out of bag: "gap", "oob" and "oob_separable";
-    * ``tree_weights(X)`` returns nonnegative weights, shape (T,): "boosted";
+    * ``tree_weights()`` returns nonnegative weights, shape (T,): "boosted";
     * ``path_features(tree, leaf)`` returns the features on the path to one leaf: "ih";
     * ``fit(X, y)``, with ``get_params`` as scikit-learn's BaseEstimator has it: an object that is
       not fitted yet is then cloned and fitted.
@@ -54,7 +54,6 @@ class CustomForest(FittedForest):
     def training_leaves(self, X: Any, *, n_threads: int = 1) -> Array:
         """Return the leaves of the training samples, and learn which there are."""
         raw = check_leaves(self.estimator.leaves(X))
-        self._training = X
         self._ids = [np.unique(column) for column in raw.T]
         self.leaf_offsets = offsets_of([len(ids) + 1 for ids in self._ids])
         return number_leaves(raw, self._ids, self.leaf_offsets)
@@ -72,7 +71,7 @@ class CustomForest(FittedForest):
 
     def tree_weights(self, leaf: Array) -> Array:
         """Return each tree's weight in the ensemble, shape (T,)."""
-        weights = np.asarray(self._ask("tree_weights", self._training), dtype=np.float64)
+        weights = np.asarray(self._ask("tree_weights"), dtype=np.float64)
         check_tree_weights(weights, leaf.shape[1])
         return weights
 

@@ -30,72 +30,62 @@ class LightGBMForest(BoostedTrees):
 
     def __init__(self, estimator: Any, booster: Any) -> None:
         self.estimator = estimator
-        # Both dump_model and predict stop at the best iteration by themselves.
-        self._dump = booster.dump_model()
-        if not self._dump["tree_info"]:
+        # The form of a model file: arrays for each tree. Like predict, it stops at the best round.
+        header, *trees = booster.model_to_string().partition("\nend of trees")[0].split("\nTree=")
+        if not trees:
             raise ValueError(f"{self} has no trees; train it first.")
-        self.leaf_offsets = offsets_of([tree["num_leaves"] for tree in self._dump["tree_info"]])
+        self._averages = "average_output" in header.splitlines()
+        read = [_read(tree) for tree in trees]
+        self._trees = [_as_arrays(tree) for tree in read]
+        self._values = [_numbers(tree["leaf_value"], np.float64) for tree in read]
+        self._linear = any(tree.get("is_linear") == "1" for tree in read)
+        self._rounds = len(trees) // booster.num_model_per_iteration()
+        self.leaf_offsets = offsets_of([len(values) for values in self._values])
 
     def leaves(self, X: Any, *, n_threads: int = 1) -> Array:
         """Return the leaf that each sample reaches in each tree, shape (n, T)."""
         found = np.asarray(self.estimator.predict(X, pred_leaf=True, num_threads=n_threads))
-        found = found.reshape(-1, len(self.leaf_offsets) - 1)
-        return global_ids(found, self.leaf_offsets)
+        return global_ids(found.reshape(-1, len(self._trees)), self.leaf_offsets)
 
     def leaf_values(self) -> Array:
         """Return what each leaf adds to the model, shape (L,)."""
-        values = np.zeros(int(self.leaf_offsets[-1]))
-        for t, tree in enumerate(self._dump["tree_info"]):
-            for node in _walk(tree["tree_structure"]):
-                if "leaf_coeff" in node:
-                    raise Unavailable(
-                        f"{self} has linear_tree=True, whose leaves add more than one value; give "
-                        "weights of your own with Boosted(tree_weights=...), or use 'uniform'"
-                    )
-                if "leaf_value" in node:
-                    leaf = int(self.leaf_offsets[t]) + node.get("leaf_index", 0)
-                    values[leaf] = node["leaf_value"]
-        if self.averages():
-            values *= self._dump["num_tree_per_iteration"] / len(self._dump["tree_info"])
-        return values
+        if self._linear:
+            raise Unavailable(
+                f"{self} has linear_tree=True, whose leaves add more than one value; give weights "
+                "of your own with Boosted(tree_weights=...), or use 'uniform'"
+            )
+        return np.concatenate(self._values) / (self._rounds if self._averages else 1)
 
     def path_features(self) -> tuple[Array, Array]:
         """Return (offsets, features): the distinct features on the path to each leaf, ascending."""
-        return features_on_paths([_as_arrays(tree) for tree in self._dump["tree_info"]])
-
-    def averages(self) -> bool:
-        """Return whether the trees are averaged: ``boosting_type="rf"``."""
-        return bool(self._dump.get("average_output", False))
+        return features_on_paths(self._trees)
 
     def draws_samples(self) -> bool:
-        """Return whether the trees were grown apart, each on a draw of the samples."""
-        return self.averages()
+        """Return whether the trees were grown apart: ``boosting_type="rf"``."""
+        return self._averages
 
 
-def _walk(root: dict[str, Any]) -> Any:
-    """Yield the nodes of a dumped tree; deep trees do not exhaust the stack."""
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        if "left_child" in node:
-            waiting += [node["right_child"], node["left_child"]]
+def _read(tree: str) -> dict[str, str]:
+    pairs = (line.partition("=") for line in tree.splitlines())
+    return {name: value for name, _, value in pairs}
 
 
-def _as_arrays(tree: dict[str, Any]) -> TreeArrays:
-    """Return a dumped tree as arrays: inner nodes, then the leaves in their order."""
-    n_inner = int(tree["num_leaves"]) - 1
+def _numbers(text: str, dtype: Any) -> Array:
+    return np.array(text.split(), dtype=dtype)
 
-    def place(node: dict[str, Any]) -> int:
-        if "left_child" in node:
-            return int(node["split_index"])
-        index: int = node.get("leaf_index", 0)
-        return n_inner + index
 
-    left, right, feature = np.full((3, n_inner + tree["num_leaves"]), -1)
-    for node in _walk(tree["tree_structure"]):
-        if "left_child" in node:
-            at = place(node)
-            left[at], right[at] = place(node["left_child"]), place(node["right_child"])
-            feature[at] = node["split_feature"]
-    return TreeArrays(left, right, feature)
+def _as_arrays(tree: dict[str, str]) -> TreeArrays:
+    """Return a tree as arrays: inner nodes, then the leaves in their order."""
+    n_leaves = int(tree["num_leaves"])
+
+    def with_leaves(name: str, *, is_child: bool) -> Array:
+        inner = _numbers(tree.get(name, "") if n_leaves > 1 else "", np.int64)
+        if is_child:  # leaf k is written as -k - 1
+            inner = np.where(inner < 0, n_leaves - 2 - inner, inner)
+        return np.concatenate([inner, np.full(n_leaves, -1)])
+
+    return TreeArrays(
+        with_leaves("left_child", is_child=True),
+        with_leaves("right_child", is_child=True),
+        with_leaves("split_feature", is_child=False),
+    )

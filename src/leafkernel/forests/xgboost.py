@@ -69,8 +69,7 @@ class XGBoostForest(BoostedTrees):
             for tree in trees["trees"][:n_trees]
         ]
         self._values = [_values(tree) for tree in trees["trees"][:n_trees]]
-        if drop:
-            self._values = [v * w for v, w in zip(self._values, drop, strict=False)]
+        self._drop = np.ones(n_trees) if not drop else np.asarray(drop[:n_trees])
         self.leaf_offsets = count_leaves(self._trees)
         self._node_offsets = offsets_of([len(tree.children_left) for tree in self._trees])
         is_leaf = np.concatenate([tree.children_left < 0 for tree in self._trees])
@@ -103,9 +102,15 @@ class XGBoostForest(BoostedTrees):
 
     def leaf_values(self) -> Array:
         """Return what each leaf adds to the model, shape (L,) or (L, n_outputs)."""
-        return np.concatenate(
-            [v[tree.children_left < 0] for v, tree in zip(self._values, self._trees, strict=True)]
-        )
+        found = []
+        for values, tree, kept in zip(self._values, self._trees, self._drop, strict=True):
+            if values is None:
+                raise Unavailable(
+                    f"{self} has leaves with several values in a form that is not understood; give "
+                    "weights of your own with Boosted(tree_weights=...), or use 'uniform'"
+                )
+            found.append(kept * values[tree.children_left < 0])
+        return np.concatenate(found)
 
     def path_features(self) -> tuple[Array, Array]:
         """Return (offsets, features): the distinct features on the path to each leaf, ascending."""
@@ -116,13 +121,11 @@ class XGBoostForest(BoostedTrees):
         return self._n_parallel > 1
 
 
-def _values(tree: dict[str, Any]) -> Array:
+def _values(tree: dict[str, Any]) -> Array | None:
     """Return the value of each node, of which only those of leaves mean anything."""
     n_outputs = int(tree["tree_param"]["size_leaf_vector"])
     if n_outputs <= 1:
         return np.asarray(tree["split_conditions"], dtype=np.float64)
     weights = np.asarray(tree["base_weights"], dtype=np.float64)
     n_nodes = len(tree["left_children"])
-    if weights.size != n_nodes * n_outputs:
-        raise Unavailable("vector leaves of this version of XGBoost are not understood")
-    return weights.reshape(n_nodes, n_outputs)
+    return weights.reshape(n_nodes, n_outputs) if weights.size == n_nodes * n_outputs else None
