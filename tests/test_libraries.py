@@ -1,5 +1,6 @@
 """What people do with models: categories, missing values, early stopping, files, wrappers."""
 
+import warnings
 from copy import deepcopy
 
 import numpy as np
@@ -29,6 +30,7 @@ from leafkernel.forests import adapt
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*training samples are in bag in every tree"),
     pytest.mark.filterwarnings("ignore:The argument 'eval_set' is deprecated"),
+    pytest.mark.filterwarnings("ignore:.*`booster="),  # deprecated in XGBoost 3.4
 ]
 
 
@@ -428,3 +430,154 @@ def test_extra_trees_of_a_search_refuse_draws_by_their_own_name():
     search = GridSearchCV(ExtraTreesRegressor(5), {"max_depth": [2]}, cv=2)
     with pytest.raises(ValueError, match="ExtraTreesRegressor"):
         ForestProximity(search, "gap").fit(X, y)
+
+
+@LIBRARIES
+def test_a_kernel_stays_what_it_is_when_its_model_is_fitted_again(library, table):
+    X, y = table
+    _, model = booster_of(library)
+    model.fit(X, y)
+    prox = ForestProximity(model, "uniform").fit(X, y)
+    before = prox.proximity(X[:20]).toarray()
+    model.fit(X[::-1].reset_index(drop=True), np.random.default_rng(0).normal(size=120))
+    assert_array_equal(prox.proximity(X[:20]).toarray(), before)
+
+
+def test_a_pipeline_fitted_again_changes_nothing():
+    X, y = zoo.iris()
+    pipe = make_pipeline(StandardScaler(), RandomForestClassifier(5, random_state=0)).fit(X, y)
+    prox = ForestProximity(pipe, "uniform").fit(X, y)
+    before = prox.proximity(X).toarray()
+    pipe.fit(100 * X[::-1], y)
+    assert_array_equal(prox.proximity(X).toarray(), before)
+
+
+@LIBRARIES
+def test_columns_in_another_order_are_refused_or_put_right(library, table):
+    X, y = table
+    X = X[["size", "age"]]
+    settings = {"cat_features": []} if library == "catboost" else {}
+    settings |= {"categorical_features": None} if library == "sklearn" else {}
+    _, model = booster_of(library, **settings)
+    model.fit(X, y)
+    with pytest.raises(ValueError, match=r"same|should match|mismatch"):
+        ForestProximity(model, "uniform").fit(X[["age", "size"]], y)
+
+
+def test_names_with_blanks_are_the_same_names():
+    pytest.importorskip("lightgbm")
+    X, y = zoo.diabetes()
+    X = pd.DataFrame(X[:, :3], columns=["body mass", "blood pressure", "age"])
+    _, model = booster_of("lightgbm")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # old versions say that they rename them
+        prox = ForestProximity(model, "uniform").fit(X, y)
+    assert prox.proximity(X[:2]).shape == (2, 60)
+    assert prox.proximity(X[:0]).shape == (0, 60)
+
+
+def test_columns_that_a_model_never_saw_are_refused():
+    cb = pytest.importorskip("catboost")
+    X, y = zoo.diabetes()
+    model = cb.CatBoostRegressor(iterations=3, verbose=0, allow_writing_files=False).fit(X, y)
+    with pytest.raises(
+        ValueError, match="X has 11 columns, but CatBoostRegressor was trained on 10"
+    ):
+        ForestProximity(model, "kerf").fit(np.hstack([X, X[:, :1]]), y)
+
+
+def test_every_tree_saw_every_sample():
+    X, y = zoo.iris()
+    whole = BaggingClassifier(n_estimators=5, bootstrap=False)
+    for forest in (IsolationForest(n_estimators=5), whole):
+        with pytest.raises(ValueError, match="every tree saw every sample; refit with"):
+            ForestProximity(forest, "gap").fit(X, y)
+
+
+def test_bagging_with_a_warm_start_forgets_its_draws():
+    X, y = zoo.iris()
+    model = BaggingClassifier(n_estimators=5, warm_start=True, random_state=0).fit(X, y)
+    model.set_params(n_estimators=7).fit(X, y)
+    with pytest.raises(ValueError, match="forgot its earlier draws"):
+        ForestProximity(model, "gap").fit(X, y)
+
+
+def test_weights_that_bagging_was_not_fitted_with_are_refused():
+    X, y = zoo.iris()
+    model = BaggingClassifier(n_estimators=5, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match=r"sample_weight differs|do not add up"):
+        ForestProximity(model, "gap").fit(X, y, sample_weight=np.arange(60) + 1.0)
+
+
+def test_sample_weights_reach_a_forest_far_inside():
+    X, y = zoo.diabetes()
+    forest = RandomForestRegressor(10, random_state=0)
+    inner = GridSearchCV(
+        make_pipeline(StandardScaler(), forest), {"randomforestregressor__max_depth": [3]}, cv=2
+    )
+    pipe = make_pipeline(StandardScaler(), inner)
+    weight = np.arange(60) % 3 + 1.0
+    prox = ForestProximity(pipe, "gap", dtype=np.float64).fit(X, y, sample_weight=weight)
+    assert_allclose(prox.weighted_average(y, X), prox.forest_.predict(X))
+
+
+def test_boosted_and_single_survival_trees():
+    ensemble = pytest.importorskip("sksurv.ensemble")
+    from sksurv.tree import SurvivalTree
+
+    X, y = zoo.survival()
+    boosted = ensemble.GradientBoostingSurvivalAnalysis(n_estimators=5, random_state=0).fit(X, y)
+    prox = ForestProximity(boosted, "boosted", dtype=np.float64).fit(X, y)
+    adds = np.stack([0.1 * tree.predict(X) for tree in boosted.estimators_.ravel()], axis=1)
+    assert_allclose(prox.kernel_.forest.tree_weights, adds.var(axis=0), rtol=1e-10)
+    drop = ensemble.GradientBoostingSurvivalAnalysis(
+        n_estimators=5, dropout_rate=0.5, random_state=0
+    )
+    with pytest.raises(ValueError, match="dropout_rate"):
+        ForestProximity(drop, "boosted").fit(X, y)
+    single = ForestProximity(SurvivalTree(max_depth=3), "uniform", dtype=np.float64).fit(X, y)
+    leaf = single.forest_.apply(X.astype(np.float32)).reshape(-1, 1)
+    assert_allclose(single.proximity().toarray(), shares(leaf))
+
+
+def test_balanced_bagging_is_made_of_trees():
+    imblearn = pytest.importorskip("imblearn.ensemble")
+    X, y = zoo.iris()
+    X, y = X[5:50], y[5:50]
+    prox = ForestProximity(
+        imblearn.BalancedBaggingClassifier(n_estimators=4, random_state=0), "uniform"
+    ).fit(X, y)
+    trees = [member[-1] for member in prox.forest_.estimators_]
+    leaf = np.stack([tree.apply(X.astype(np.float32)) for tree in trees], axis=1)
+    assert_allclose(prox.proximity().toarray(), shares(leaf), atol=1e-6)
+    with pytest.raises(ValueError, match="resamples inside"):
+        ForestProximity(prox.forest_, "gap").fit(X, y)
+
+
+def test_a_forest_of_ones_own_is_checked():
+    X, y = zoo.iris()
+
+    class ThreeRows:
+        def leaves(self, X):
+            return np.zeros((3, 2), dtype=int)
+
+    with pytest.raises(ValueError, match="leaves of 3 samples for an X of 60"):
+        ForestProximity(ThreeRows(), "uniform").fit(X)
+
+    class Lost(Centers):
+        def path_features(self, tree, leaf):
+            return [-1]
+
+    with pytest.raises(ValueError, match="from 0 to 3"):
+        ForestProximity(Lost(), "ih").fit(X, y)
+
+
+def test_an_object_that_answers_to_any_name_is_no_forest():
+    class Anything:
+        def __getattr__(self, name):
+            if name.startswith("__"):
+                raise AttributeError(name)
+            return lambda *args, **kwargs: None
+
+    with pytest.raises(TypeError, match="forest must be one of"):
+        ForestProximity(Anything(), "uniform").fit([[1.0], [2.0]])

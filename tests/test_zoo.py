@@ -17,6 +17,8 @@ from leafkernel.forests import adapt
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*training samples are in bag in every tree",
     "ignore:X does not have valid feature names",
+    "ignore:`XGBRF",  # deprecated in XGBoost 3.4, and still used, as is
+    "ignore:.*`booster=",
 )
 ANIMALS = pytest.mark.parametrize("animal", zoo.ANIMALS, ids=lambda a: a.name)
 BOOSTED = pytest.mark.parametrize(

@@ -127,6 +127,22 @@ def check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
         estimator._check_n_features(X, reset=reset)
 
 
+def check_names(trained_on: list[str], X: Any, model: str) -> None:
+    """Refuse a data frame with other columns, or another order of them, than a model learned."""
+    given = [str(name) for name in getattr(X, "columns", [])]
+    if given and given != trained_on:
+        raise ValueError(
+            f"X has the columns {shorten(given)}, but {model} was trained on "
+            f"{shorten(trained_on)}; give the same columns in the same order."
+        )
+
+
+def shorten(names: list[str], most: int = 5) -> str:
+    """Return the first of many names."""
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown}, … ({len(names)} in all)"
+
+
 def check_numbers(estimator: Any, X: Any, *, missing: bool = False) -> Any:
     """Return X as the float32 array that a fitted estimator takes; refuse NaN unless allowed."""
     options = {"dtype": np.float32, "accept_sparse": "csr", "reset": False}

@@ -35,7 +35,7 @@ from leafkernel.kernel import Diagonal, LeafKernel, Product
 from leafkernel.leaf_index import Samples
 from leafkernel.operator import ProximityOperator
 from leafkernel.schemes import WeightScheme, find_scheme
-from leafkernel.training import read_features, read_samples, read_stats
+from leafkernel.training import check_rows, read_features, read_samples, read_stats
 
 Array = npt.NDArray[Any]
 
@@ -554,6 +554,7 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
         raw = isinstance(self.forest_, forests.RawLeaves)
         check_columns(self, forests.check_leaves(X) if raw else X, reset=False)
         leaf = self._router.leaves(X, n_threads=count_threads(self.n_jobs))
+        check_rows(self._router, X, leaf)
         return Samples.unseen(leaf, features=read_features(self._router, self.scheme_, X))
 
     def _product(self, X: Any) -> Product:

@@ -29,6 +29,7 @@ def read_samples(
 ) -> Samples:
     """Return the training samples with what the scheme needs of them."""
     leaf = forest.training_leaves(X, n_threads=n_threads)
+    check_rows(forest, X, leaf)
     known: dict[str, Any] = {}
     if "in_bag" in scheme.needs:
         with _needed_by(scheme, "in-bag weights"):
@@ -37,6 +38,16 @@ def read_samples(
     if "labels" in scheme.needs:
         known["labels"] = _class_codes(y, scheme, forest)
     return Samples(leaf, features=read_features(forest, scheme, X), **known)
+
+
+def check_rows(forest: FittedForest, X: Any, leaf: npt.NDArray[Any]) -> None:
+    """Refuse leaves that are not one row for each sample: a forest that is not what it was."""
+    n_samples = X.shape[0] if hasattr(X, "shape") else len(np.asarray(X))
+    if leaf.shape[0] != n_samples:
+        raise ValueError(
+            f"{forest} gave the leaves of {leaf.shape[0]} samples for an X of {n_samples}; its "
+            "leaves(X) must return one row for each."
+        )
 
 
 def read_features(

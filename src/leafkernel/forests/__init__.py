@@ -90,12 +90,14 @@ def _copy(unfitted: Any) -> Any:
 
 
 def _is_fitted(estimator: Any) -> bool:
-    if not (hasattr(estimator, "fit") and hasattr(estimator, "get_params")):
+    kind = type(estimator)  # objects may answer to any name
+    if not (hasattr(kind, "fit") and hasattr(kind, "get_params")):
         return True  # native boosters come trained, and what cannot be cloned is taken as it is
-    if callable(getattr(estimator, "is_fitted", None)):  # CatBoost
+    if hasattr(kind, "is_fitted"):  # CatBoost
         return bool(estimator.is_fitted())
     if not isinstance(estimator, BaseEstimator):  # what fit learns ends in an underscore
-        return any(name.endswith("_") and not name.startswith("__") for name in vars(estimator))
+        names = getattr(estimator, "__dict__", {})
+        return any(name.endswith("_") and not name.startswith("__") for name in names)
     try:
         check_is_fitted(estimator)
     except NotFittedError:
@@ -104,7 +106,8 @@ def _is_fitted(estimator: Any) -> bool:
 
 
 def _refuse_unsupported(estimator: Any) -> None:
-    if isinstance(estimator, (RawLeaves, Forest)) or _file_for(estimator) is not None:
+    known = isinstance(estimator, RawLeaves) or _file_for(estimator) is not None
+    if known or hasattr(type(estimator), "leaves"):
         return
     names = [import_module(f"leafkernel.forests.{file}").NAMES for file in _FILES.values()]
     raise TypeError(

@@ -75,7 +75,20 @@ def recover_bagging(bagging: Any, sample_weight: Any, n_samples: int) -> InBag:
             "is not recovered; use 'kerf', or RandomForestClassifier(class_weight=...)"
         )
     counts = _count(bagging.estimators_samples_, n_samples)
-    if sample_weight is None or hasattr(bagging, "_sample_weight"):
+    if counts.shape[1] != len(bagging.estimators_):
+        raise Unavailable(
+            f"{describe(bagging)} was grown with warm_start and forgot its earlier draws; fit it "
+            "at once, or use 'kerf'"
+        )
+    if counts.all():
+        raise Unavailable(
+            f"{describe(bagging)} has none: every tree saw every sample; refit with a smaller "
+            "max_samples or bootstrap=True, or use 'kerf'"
+        )
+    if hasattr(bagging, "_sample_weight"):
+        _check_same_weights(bagging, sample_weight)
+        return InBag(counts, counts == 0)
+    if sample_weight is None:
         return InBag(counts, counts == 0)
     return InBag(counts * np.reshape(sample_weight, (-1, 1)).astype(np.float64), counts == 0)
 
@@ -157,16 +170,23 @@ def _weighting(
         if class_weight is not None and not per_draw:
             by_class = compute_sample_weight(class_weight, _require_y(forest, y))
             row_weight = by_class if row_weight is None else row_weight * by_class
-    elif sample_weight is not None and class_weight is None:
-        used = 1.0 if forest._sample_weight is None else forest._sample_weight
-        if not np.allclose(np.asarray(sample_weight, dtype=np.float64), used):
-            raise ValueError(
-                f"sample_weight differs from the one that {describe(forest)} was fitted with, and "
-                "its draws are fixed; leave it out, or fit the forest with these weights."
-            )
+    elif class_weight is None:
+        _check_same_weights(forest, sample_weight)
     if per_draw:
         _require_y(forest, y)
     return row_weight, per_draw
+
+
+def _check_same_weights(forest: Any, sample_weight: Any) -> None:
+    """Refuse weights that a forest, whose draws they steered, was not fitted with."""
+    if sample_weight is None:
+        return
+    used = 1.0 if forest._sample_weight is None else forest._sample_weight
+    if not np.allclose(np.asarray(sample_weight, dtype=np.float64), used):
+        raise ValueError(
+            f"sample_weight differs from the one that {describe(forest)} was fitted with, and "
+            "its draws are fixed; leave it out, or fit the forest with these weights."
+        )
 
 
 def _require_y(forest: Any, y: Any) -> Any:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import tempfile
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from leafkernel._optional import require
+from leafkernel._validation import check_names
 from leafkernel.forests._base import Array, FittedForest, Unavailable
 from leafkernel.forests._boosting import BoostedTrees
 from leafkernel.forests._trees import global_ids, offsets_of
@@ -32,13 +34,22 @@ class CatBoostForest(BoostedTrees):
 
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
+        self._model = deepcopy(estimator)  # training it again elsewhere changes nothing
         if not estimator.tree_count_:
             raise ValueError(f"{self} has no trees; train it first.")
         self.leaf_offsets = offsets_of(np.asarray(estimator.get_tree_leaf_counts(), dtype=np.int64))
 
     def leaves(self, X: Any, *, n_threads: int = 1) -> Array:
         """Return the leaf that each sample reaches in each tree, shape (n, T)."""
-        found = self.estimator.calc_leaf_indexes(X, thread_count=n_threads)
+        names = list(self._model.feature_names_)
+        if names != [str(i) for i in range(len(names))]:
+            check_names(names, X, str(self))
+        n_columns = np.shape(X)[1] if not hasattr(X, "shape") else X.shape[1]
+        if n_columns != len(names):
+            raise ValueError(
+                f"X has {n_columns} columns, but {self} was trained on {len(names)}; give the same."
+            )
+        found = self._model.calc_leaf_indexes(X, thread_count=n_threads)
         return global_ids(found, self.leaf_offsets)
 
     def predicts_numbers(self) -> bool:
@@ -49,8 +60,8 @@ class CatBoostForest(BoostedTrees):
 
     def leaf_values(self) -> Array:
         """Return what each leaf adds to the model, shape (L,) or (L, n_classes)."""
-        scale = float(self.estimator.get_scale_and_bias()[0])
-        values = scale * np.asarray(self.estimator.get_leaf_values())
+        scale = float(self._model.get_scale_and_bias()[0])
+        values = scale * np.asarray(self._model.get_leaf_values())
         return values.reshape(int(self.leaf_offsets[-1]), -1)
 
     def path_features(self) -> tuple[Array, Array]:
@@ -67,7 +78,7 @@ class CatBoostForest(BoostedTrees):
         """Return the features that each tree splits on."""
         with tempfile.TemporaryDirectory() as folder:  # it can be written to a file alone
             path = Path(folder) / "model.json"
-            self.estimator.save_model(str(path), format="json")
+            self._model.save_model(str(path), format="json")
             model = json.loads(path.read_text())
         if "oblivious_trees" not in model:
             raise Unavailable(

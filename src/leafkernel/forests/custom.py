@@ -23,7 +23,8 @@ class Forest(Protocol):
     * ``tree_weights()`` returns nonnegative weights, shape (T,): "boosted";
     * ``path_features(tree, leaf)`` returns the features on the path to one leaf: "ih";
     * ``fit(X, y)``, with ``get_params`` as scikit-learn's BaseEstimator has it: an object that is
-      not fitted yet is then cloned and fitted.
+      not fitted yet is then cloned and fitted. As in scikit-learn, the names of what fit learns end
+      in an underscore.
 
     Examples
     --------
@@ -54,6 +55,7 @@ class CustomForest(FittedForest):
     def training_leaves(self, X: Any, *, n_threads: int = 1) -> Array:
         """Return the leaves of the training samples, and learn which there are."""
         raw = check_leaves(self.estimator.leaves(X))
+        self._n_features = int(np.shape(X)[1])
         self._ids = [np.unique(column) for column in raw.T]
         self.leaf_offsets = offsets_of([len(ids) + 1 for ids in self._ids])
         return number_leaves(raw, self._ids, self.leaf_offsets)
@@ -80,9 +82,20 @@ class CustomForest(FittedForest):
         paths = []
         for t, ids in enumerate(self._ids):
             told = [self._ask("path_features", t, int(leaf)) for leaf in ids]
-            paths += [np.unique(np.asarray(path, dtype=np.int64)) for path in told]
+            paths += [self._check_path(path, t) for path in told]
             paths.append(np.zeros(0, dtype=np.int64))  # the empty leaf
         return offsets_of([len(path) for path in paths]), np.concatenate(paths)
+
+    def _check_path(self, path: Any, tree: int) -> Array:
+        features = np.unique(np.asarray(path))
+        if features.size and (
+            features.dtype.kind not in "iu" or features[0] < 0 or features[-1] >= self._n_features
+        ):
+            raise ValueError(
+                f"path_features of {self} gave {features.tolist()} for a leaf of tree {tree}; "
+                f"features are whole numbers from 0 to {self._n_features - 1}."
+            )
+        return features.astype(np.int64)
 
     def _ask(self, name: str, *args: Any) -> Any:
         method = getattr(self.estimator, name, None)

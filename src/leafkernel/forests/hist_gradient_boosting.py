@@ -8,6 +8,7 @@ categories go where they go in ``predict``. All of this is private, read on scik
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -23,14 +24,15 @@ class HistForest(BoostedTrees):
 
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
+        self._model = copy(estimator)  # fitting the estimator again elsewhere changes nothing
         self._trees = [tree for of_round in estimator._predictors for tree in of_round]
         self.leaf_offsets = offsets_of([tree.get_n_leaf_nodes() for tree in self._trees])
         self._numbered = [_number_leaves(tree) for tree in self._trees]
 
     def leaves(self, X: Any, *, n_threads: int = 1) -> Array:
         """Return the leaf that each sample reaches in each tree, shape (n, T)."""
-        X = self.estimator._preprocess_X(X, reset=False)
-        categories = self.estimator._bin_mapper.make_known_categories_bitsets()
+        X = self._model._preprocess_X(X, reset=False)
+        categories = self._model._bin_mapper.make_known_categories_bitsets()
         leaf = np.empty((len(X), len(self._trees)), leaf_id_type(int(self.leaf_offsets[-1])))
         for t, tree in enumerate(self._numbered):
             leaf[:, t] = tree.predict(X, *categories, n_threads) + self.leaf_offsets[t]
@@ -42,8 +44,8 @@ class HistForest(BoostedTrees):
 
     def path_features(self) -> tuple[Array, Array]:
         """Return (offsets, features): the distinct features on the path to each leaf, ascending."""
-        columns = np.arange(self.estimator.n_features_in_)
-        categorical = self.estimator.is_categorical_
+        columns = np.arange(self._model.n_features_in_)
+        categorical = self._model.is_categorical_
         if categorical is not None:  # the model puts its categorical columns first
             columns = np.concatenate([columns[categorical], columns[~categorical]])
         return features_on_paths([_as_arrays(tree.nodes, columns) for tree in self._trees])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from leafkernel._optional import require
+from leafkernel._validation import check_names
 from leafkernel.forests._base import Array, FittedForest, Unavailable
 from leafkernel.forests._boosting import BoostedTrees
 from leafkernel.forests._trees import TreeArrays, features_on_paths, global_ids, offsets_of
@@ -31,7 +34,8 @@ class LightGBMForest(BoostedTrees):
     def __init__(self, estimator: Any, booster: Any) -> None:
         self.estimator = estimator
         # The form of a model file: arrays for each tree. Like predict, it stops at the best round.
-        header, *trees = booster.model_to_string().partition("\nend of trees")[0].split("\nTree=")
+        text = booster.model_to_string()
+        header, *trees = text.partition("\nend of trees")[0].split("\nTree=")
         if not trees:
             raise ValueError(f"{self} has no trees; train it first.")
         self._averages = "average_output" in header.splitlines()
@@ -39,13 +43,22 @@ class LightGBMForest(BoostedTrees):
         self._trees = [_as_arrays(tree) for tree in read]
         self._values = [_numbers(tree["leaf_value"], np.float64) for tree in read]
         self._linear = any(tree.get("is_linear") == "1" for tree in read)
+        # A copy, so that training the model further elsewhere changes nothing.
+        self._booster = require("lightgbm", extra="boosting").Booster(model_str=text)
         self._rounds = len(trees) // booster.num_model_per_iteration()
         self.leaf_offsets = offsets_of([len(values) for values in self._values])
 
     def leaves(self, X: Any, *, n_threads: int = 1) -> Array:
         """Return the leaf that each sample reaches in each tree, shape (n, T)."""
-        found = np.asarray(self.estimator.predict(X, pred_leaf=True, num_threads=n_threads))
-        return global_ids(found.reshape(-1, len(self._trees)), self.leaf_offsets)
+        names = self._booster.feature_name()
+        if names != [f"Column_{i}" for i in range(len(names))]:
+            check_names(names, _named_alike(X), str(self))
+        if not (issparse(X) or hasattr(X, "iloc")):  # pandas keeps its categories
+            X = np.asarray(X)
+        if X.shape[0] == 0:
+            return np.zeros((0, len(self._trees)), dtype=np.int32)
+        found = np.asarray(self._booster.predict(X, pred_leaf=True, num_threads=n_threads))
+        return global_ids(found.reshape(X.shape[0], len(self._trees)), self.leaf_offsets)
 
     def leaf_values(self) -> Array:
         """Return what each leaf adds to the model, shape (L,)."""
@@ -63,6 +76,12 @@ class LightGBMForest(BoostedTrees):
     def draws_samples(self) -> bool:
         """Return whether the trees were grown apart: ``boosting_type="rf"``."""
         return self._averages
+
+
+def _named_alike(X: Any) -> Any:
+    """Return the column names of X in the spelling of LightGBM, which has no blanks in them."""
+    names = ["_".join(str(name).split()) for name in getattr(X, "columns", [])]
+    return SimpleNamespace(columns=names)
 
 
 def _read(tree: str) -> dict[str, str]:

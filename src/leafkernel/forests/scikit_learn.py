@@ -7,6 +7,7 @@ its own.
 
 from __future__ import annotations
 
+import sys
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,13 +20,13 @@ from sklearn.ensemble import (
     BaggingClassifier,
     BaggingRegressor,
     GradientBoostingClassifier,
-    GradientBoostingRegressor,
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
     IsolationForest,
     RandomForestClassifier,
     RandomTreesEmbedding,
 )
+from sklearn.pipeline import Pipeline
 from sklearn.tree import BaseDecisionTree
 
 from leafkernel._validation import check_numbers, describe
@@ -36,9 +37,12 @@ from leafkernel.forests._trees import count_leaves, features_on_paths, weighted_
 from leafkernel.forests.hist_gradient_boosting import HistForest
 from leafkernel.weighting import leaf_id_type
 
-# BaseForest is not exported; every forest of trees grown apart derives from it.
+# Not exported: the classes that all forests of trees grown apart, and all of boosted trees, derive
+# from, scikit-survival's too.
 _BaseForest = next(cls for cls in RandomForestClassifier.__mro__ if cls.__name__ == "BaseForest")
-_BOOSTED = (GradientBoostingClassifier, GradientBoostingRegressor)
+_BOOSTED = next(
+    cls for cls in GradientBoostingClassifier.__mro__ if cls.__name__ == "BaseGradientBoosting"
+)
 _HIST = (HistGradientBoostingClassifier, HistGradientBoostingRegressor)
 _ADABOOST = (AdaBoostClassifier, AdaBoostRegressor)
 _BAGGING = (BaggingClassifier, BaggingRegressor, IsolationForest)
@@ -50,7 +54,8 @@ NAMES = (
 
 def kinds() -> tuple[type, ...]:
     """Return the classes that :func:`adapt` takes."""
-    return (_BaseForest, *_BOOSTED, *_BAGGING, *_ADABOOST, *_HIST, BaseDecisionTree)
+    survival = getattr(sys.modules.get("sksurv.tree"), "SurvivalTree", BaseDecisionTree)
+    return (_BaseForest, _BOOSTED, *_BAGGING, *_ADABOOST, *_HIST, BaseDecisionTree, survival)
 
 
 def adapt(estimator: Any, *, n_threads: int = 1) -> FittedForest:
@@ -63,9 +68,9 @@ def adapt(estimator: Any, *, n_threads: int = 1) -> FittedForest:
         return BaggingOfTrees(estimator, n_threads)
     if isinstance(estimator, _ADABOOST):
         return AdaBoostOfTrees(estimator, n_threads)
-    if isinstance(estimator, BaseDecisionTree):
-        return SingleTree(estimator, n_threads)
-    return HistForest(estimator)
+    if isinstance(estimator, _HIST):
+        return HistForest(estimator)
+    return SingleTree(estimator, n_threads)
 
 
 class _TreesOfSklearn(FittedForest):
@@ -163,6 +168,11 @@ class BoostedForest(_TreesOfSklearn):
 
     def tree_weights(self, leaf: Array) -> Array:
         """Return the variance over the training samples of what each tree adds to the model."""
+        if getattr(self.estimator, "dropout_rate", 0) > 0:  # scikit-survival's
+            raise Unavailable(
+                f"{self} with dropout_rate does not tell what its trees add in the end; give "
+                "weights of your own with Boosted(tree_weights=...), or use 'uniform'"
+            )
         weights = np.empty(len(self._trees))
         for t, tree in enumerate(self._trees):
             is_leaf = tree.children_left < 0
@@ -199,18 +209,22 @@ class SingleTree(_TreesOfSklearn):
 class _TreesOfOthers(_TreesOfSklearn):
     """Ensembles of any estimator, here of trees."""
 
-    def __init__(self, estimator: Any, trees: Sequence[Any], n_threads: int) -> None:
-        for member in estimator.estimators_:
+    def __init__(self, estimator: Any, n_threads: int = 1) -> None:
+        self._members = [_without_sampler(member) for member in estimator.estimators_]
+        for member in self._members:
             if not isinstance(member, BaseDecisionTree):
                 raise TypeError(
                     f"{describe(estimator)} holds {describe(member)}, which is no tree; build it "
                     "of DecisionTree or ExtraTree, or give one of its members as the forest."
                 )
+        whole = [np.arange(estimator.n_features_in_)] * len(self._members)
+        features = getattr(estimator, "estimators_features_", whole)
+        trees = [_on_features(m.tree_, f) for m, f in zip(self._members, features, strict=True)]
         super().__init__(estimator, trees, n_threads)
 
     def validate(self, X: Any) -> Any:
         """Return X as the float32 array or CSR matrix that the trees take, or refuse it."""
-        tree = self.estimator.estimators_[0]
+        tree = self._members[0]
         # Private, and what the trees' own predict asks: read on scikit-learn 1.4.0 to 1.9.1.
         return check_numbers(self.estimator, X, missing=tree._support_missing_values(X))
 
@@ -218,20 +232,15 @@ class _TreesOfOthers(_TreesOfSklearn):
 class BaggingOfTrees(_TreesOfOthers):
     """Bagging of trees and IsolationForest: draws of samples, and of features for each tree."""
 
-    def __init__(self, estimator: Any, n_threads: int = 1) -> None:
-        trees = [
-            _on_features(member.tree_, features)
-            for member, features in zip(
-                estimator.estimators_, estimator.estimators_features_, strict=True
-            )
-            if isinstance(member, BaseDecisionTree)
-        ]
-        super().__init__(estimator, trees, n_threads)
-
     def in_bag(
         self, X: Any, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1
     ) -> InBag:
         """Return how the trees were trained on these samples, their own training set."""
+        if isinstance(self.estimator.estimators_[0], Pipeline):
+            raise Unavailable(
+                f"{self} resamples inside of its draws, which is not recovered; use 'kerf', or "
+                "BalancedRandomForestClassifier"
+            )
         return recover_bagging(self.estimator, sample_weight, leaf.shape[0])
 
     def check_in_bag(self, masses: Array) -> None:
@@ -245,10 +254,6 @@ class BaggingOfTrees(_TreesOfOthers):
 
 class AdaBoostOfTrees(_TreesOfOthers):
     """AdaBoost of trees: each with its weight in the vote."""
-
-    def __init__(self, estimator: Any, n_threads: int = 1) -> None:
-        trees = [getattr(member, "tree_", None) for member in estimator.estimators_]
-        super().__init__(estimator, trees, n_threads)
 
     def in_bag(
         self, X: Any, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1
@@ -282,6 +287,15 @@ class _TreeOnFeatures:
     def apply(self, X: Any) -> Array:
         leaves: Array = self.grown.apply(X[:, self.features])
         return leaves
+
+
+def _without_sampler(member: Any) -> Any:
+    """Return the tree behind a sampler of imbalanced-learn, which has a part in fitting alone."""
+    if isinstance(member, Pipeline) and not any(
+        hasattr(step, "transform") for _, step in member.steps[:-1]
+    ):
+        return member.steps[-1][1]
+    return member
 
 
 def _on_features(tree: Any, features: Array) -> _TreeOnFeatures:

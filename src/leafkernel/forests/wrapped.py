@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 from sklearn.model_selection._search import BaseSearchCV
@@ -38,10 +39,14 @@ def weights_for(estimator: Any, sample_weight: Any) -> dict[str, Any]:
     """Return the argument of fit that takes sample weights, if any, to the forest inside."""
     if sample_weight is None:
         return {}
-    inner = estimator.estimator if isinstance(estimator, BaseSearchCV) else estimator
-    if isinstance(inner, Pipeline):
-        return {f"{inner.steps[-1][0]}__sample_weight": sample_weight}
-    return {"sample_weight": sample_weight}
+    way = ""
+    while isinstance(estimator := unfreeze(estimator), (BaseSearchCV, Pipeline)):
+        if isinstance(estimator, Pipeline):
+            name, estimator = estimator.steps[-1]
+            way += f"{name}__"
+        else:
+            estimator = estimator.estimator
+    return {f"{way}sample_weight": sample_weight}
 
 
 def adapt(estimator: Any, adapt_inner: Callable[[Any], FittedForest]) -> FittedForest | None:
@@ -64,10 +69,12 @@ class PipelineForest(FittedForest):
     def __init__(self, estimator: Pipeline, last: FittedForest) -> None:
         self.estimator = estimator
         self._last = last
+        # A copy, so that fitting the pipeline again elsewhere changes nothing.
+        self._steps = deepcopy([step for _, step in estimator.steps[:-1]])
         self.leaf_offsets = last.leaf_offsets
 
     def _transform(self, X: Any) -> Any:
-        for _, step in self.estimator.steps[:-1]:
+        for step in self._steps:
             # A sampler has a part in fitting alone: what comes later it passes on.
             if step is not None and step != "passthrough" and hasattr(step, "transform"):
                 X = step.transform(X)

@@ -52,8 +52,10 @@ class XGBoostForest(BoostedTrees):
                 f"{self} has booster={boosting['name']!r}, which has no trees; train it with "
                 "'gbtree' or 'dart'."
             )
-        drop = boosting.get("weight_drop")
         trees = boosting.get("gbtree", boosting)["model"]
+        drop = boosting.get("weight_drop") or trees.get(
+            "weight_drop"
+        )  # inside, from 3.4 on at the latest
         rounds = trees["iteration_indptr"]
         self._n_rounds = len(rounds) - 1 if best is None else best + 1
         n_trees = rounds[self._n_rounds]
