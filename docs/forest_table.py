@@ -2,7 +2,7 @@
 
     python docs/forest_table.py
 
-The forests are those of tests/zoo.py, where each cell is also held against the formula on the leaf
+The forests are those of tests/zoo/, where each cell is also held against the formula on the leaf
 ids of its own library (tests/test_zoo.py).
 """
 

@@ -4,6 +4,7 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, settings
 from sklearn.datasets import load_diabetes, load_iris
@@ -30,3 +31,19 @@ def diabetes():
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)
+
+
+@pytest.fixture
+def table():
+    """120 rows: two numbers with holes, a category of four, and a target that needs them all."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {
+            "size": rng.normal(size=120),
+            "kind": pd.Categorical(rng.choice(list("abcd"), size=120)),
+            "age": rng.gamma(2.0, size=120),
+        }
+    )
+    y = X["size"] + X["kind"].isin(["a", "c"]) * 2 + 0.3 * X["age"]
+    X.loc[::7, "size"] = np.nan
+    return X, y.to_numpy()

@@ -67,6 +67,11 @@ def _pair(scheme, i, j, shared, query, reference, training, tree_weights):
     raise AssertionError(scheme)
 
 
+def shares(leaf):
+    """The share of trees in which two samples are in the same leaf, for all pairs."""
+    return (leaf[:, None] == leaf[None]).mean(axis=2)
+
+
 def bootstrap_counts(forest, n_samples):
     """How often each tree drew each sample, shape (n, T)."""
     return np.stack([np.bincount(s, minlength=n_samples) for s in forest.estimators_samples_], 1)

@@ -80,8 +80,6 @@ def test_leaves_are_those_of_the_library(animal):
 def test_leaf_values_add_up_to_the_model(animal):
     model, X, _ = fitted(animal)
     forest = adapt(model)
-    if not hasattr(forest, "leaf_values"):
-        pytest.skip("its tree weights come from elsewhere")
     values = forest.leaf_values()
     found = values[forest.leaves(X)]
     expected = animal.adds(model, X)
@@ -112,13 +110,7 @@ def test_the_prediction_is_recovered_from_leaves_and_their_values(animal):
     model, X, _ = fitted(animal)
     forest = adapt(model)
     leaf = forest.leaves(X)
-    if hasattr(forest, "leaf_values"):
-        found = forest.leaf_values()[leaf]
-    else:  # GradientBoosting
-        model = getattr(model, "best_estimator_", model)
-        trees = [tree.tree_ for tree in model.estimators_.ravel()]
-        values = [t.value[t.children_left < 0, 0, 0] * model.learning_rate for t in trees]
-        found = np.concatenate(values)[leaf]
+    found = forest.leaf_values()[leaf]
     own = np.asarray(raw_prediction(animal, model, X), dtype=np.float64).reshape(len(X), -1)
     n_outputs = own.shape[1]
     if "XGBRF" in animal.name:  # the parallel trees of a class stand together

@@ -127,9 +127,13 @@ def check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
         estimator._check_n_features(X, reset=reset)
 
 
-def check_names(trained_on: list[str], X: Any, model: str) -> None:
+def column_names(X: Any) -> list[str]:
+    """Return the names of the columns of a data frame; none of anything else."""
+    return [str(name) for name in getattr(X, "columns", [])]
+
+
+def check_names(trained_on: list[str], given: list[str], model: str) -> None:
     """Refuse a data frame with other columns, or another order of them, than a model learned."""
-    given = [str(name) for name in getattr(X, "columns", [])]
     if given and given != trained_on:
         raise ValueError(
             f"X has the columns {shorten(given)}, but {model} was trained on "

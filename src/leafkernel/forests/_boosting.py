@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from leafkernel._validation import describe
 from leafkernel.forests._base import Array, FittedForest, InBag, Unavailable
-from leafkernel.forests._trees import variance_of_contribution
+from leafkernel.forests._trees import weighted_variances
 
 
 class BoostedTrees(FittedForest):
@@ -18,7 +20,8 @@ class BoostedTrees(FittedForest):
 
     def tree_weights(self, leaf: Array) -> Array:
         """Return the variance over the training samples of what each tree adds to the model."""
-        return variance_of_contribution(self.leaf_values(), leaf, self.leaf_offsets)
+        counts = np.bincount(leaf.ravel(), minlength=int(self.leaf_offsets[-1]))
+        return weighted_variances(self.leaf_values(), counts, self.leaf_offsets)
 
     def in_bag(
         self, X: Any, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -88,29 +89,22 @@ def _parents(tree: Tree) -> Array:
     return parent
 
 
-def variance_of_contribution(values: Array, leaf: Array, leaf_offsets: Array) -> Array:
-    """Return the variance over samples of what each tree adds to a model, shape (T,).
+def weighted_variances(values: Array, counts: Array, leaf_offsets: Array) -> Array:
+    """Return the variance of what each tree adds to a model, shape (T,).
 
     Parameters
     ----------
     values : ndarray of shape (L,) or (L, n_outputs)
         What each leaf adds. Where it adds to several outputs, their variances are summed.
-    leaf : ndarray of shape (n, T)
-        Global leaf ids of the samples.
+    counts : ndarray of shape (L,)
+        How many samples are in each leaf.
     leaf_offsets : ndarray of shape (T + 1,)
         First leaf of each tree.
     """
     values = values.reshape(len(values), -1)
-    weights = np.empty(leaf.shape[1])
-    for t in range(len(weights)):
-        of_tree = values[leaf_offsets[t] : leaf_offsets[t + 1]]
-        counts = np.bincount(leaf[:, t] - leaf_offsets[t], minlength=len(of_tree))
-        weights[t] = weighted_variance(of_tree, counts)
+    weights = np.empty(len(leaf_offsets) - 1)
+    for t, (begin, end) in enumerate(pairwise(leaf_offsets)):
+        of_tree, often = values[begin:end], counts[begin:end]
+        off = of_tree - np.average(of_tree, axis=0, weights=often)
+        weights[t] = np.average((off**2).sum(axis=1), weights=often)
     return weights
-
-
-def weighted_variance(values: Array, counts: Array) -> float:
-    """Return the variance of values that occur so often, summed over their columns."""
-    values = values.reshape(len(values), -1)
-    mean = np.average(values, axis=0, weights=counts)
-    return float(np.average(((values - mean) ** 2).sum(axis=1), weights=counts))

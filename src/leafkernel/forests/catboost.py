@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from leafkernel._optional import require
-from leafkernel._validation import check_names
+from leafkernel._validation import check_names, column_names
 from leafkernel.forests._base import Array, FittedForest, Unavailable
 from leafkernel.forests._boosting import BoostedTrees
 from leafkernel.forests._trees import global_ids, offsets_of
@@ -43,7 +43,7 @@ class CatBoostForest(BoostedTrees):
         """Return the leaf that each sample reaches in each tree, shape (n, T)."""
         names = list(self._model.feature_names_)
         if names != [str(i) for i in range(len(names))]:
-            check_names(names, X, str(self))
+            check_names(names, column_names(X), str(self))
         n_columns = np.shape(X)[1] if not hasattr(X, "shape") else X.shape[1]
         if n_columns != len(names):
             raise ValueError(

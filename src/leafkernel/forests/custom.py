@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from leafkernel.forests._trees import offsets_of
 from leafkernel.forests.leaves import check_in_bag_weights, check_leaves, number_leaves
 
 
-@runtime_checkable
 class Forest(Protocol):
     """What an object must have to be taken as a forest: one method.
 

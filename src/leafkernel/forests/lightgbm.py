@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 
 from leafkernel._optional import require
-from leafkernel._validation import check_names
+from leafkernel._validation import check_names, column_names
 from leafkernel.forests._base import Array, FittedForest, Unavailable
 from leafkernel.forests._boosting import BoostedTrees
 from leafkernel.forests._trees import TreeArrays, features_on_paths, global_ids, offsets_of
@@ -52,11 +51,12 @@ class LightGBMForest(BoostedTrees):
         """Return the leaf that each sample reaches in each tree, shape (n, T)."""
         names = self._booster.feature_name()
         if names != [f"Column_{i}" for i in range(len(names))]:
-            check_names(names, _named_alike(X), str(self))
+            # It puts underscores for the blanks in names.
+            check_names(names, ["_".join(n.split()) for n in column_names(X)], str(self))
         if not (issparse(X) or hasattr(X, "iloc")):  # pandas keeps its categories
             X = np.asarray(X)
         if X.shape[0] == 0:
-            return np.zeros((0, len(self._trees)), dtype=np.int32)
+            return global_ids(np.zeros((0, len(self._trees))), self.leaf_offsets)
         found = np.asarray(self._booster.predict(X, pred_leaf=True, num_threads=n_threads))
         return global_ids(found.reshape(X.shape[0], len(self._trees)), self.leaf_offsets)
 
@@ -76,12 +76,6 @@ class LightGBMForest(BoostedTrees):
     def draws_samples(self) -> bool:
         """Return whether the trees were grown apart: ``boosting_type="rf"``."""
         return self._averages
-
-
-def _named_alike(X: Any) -> Any:
-    """Return the column names of X in the spelling of LightGBM, which has no blanks in them."""
-    names = ["_".join(str(name).split()) for name in getattr(X, "columns", [])]
-    return SimpleNamespace(columns=names)
 
 
 def _read(tree: str) -> dict[str, str]:

@@ -31,9 +31,10 @@ from sklearn.tree import BaseDecisionTree
 
 from leafkernel._validation import check_numbers, describe
 from leafkernel.forests._base import Array, FittedForest, InBag, Unavailable
+from leafkernel.forests._boosting import BoostedTrees
 from leafkernel.forests._bootstrap import check_leaf_masses, recover_bagging, recover_in_bag
 from leafkernel.forests._routing import RouteTable
-from leafkernel.forests._trees import count_leaves, features_on_paths, weighted_variance
+from leafkernel.forests._trees import count_leaves, features_on_paths, weighted_variances
 from leafkernel.forests.hist_gradient_boosting import HistForest
 from leafkernel.weighting import leaf_id_type
 
@@ -146,7 +147,7 @@ class BaggedForest(_TreesOfSklearn):
         raise Unavailable(_all_alike(self))
 
 
-class BoostedForest(_TreesOfSklearn):
+class BoostedForest(_TreesOfSklearn, BoostedTrees):
     """GradientBoosting: trees grown one after the other; one for each class and round."""
 
     def __init__(self, estimator: Any, n_threads: int = 1) -> None:
@@ -157,32 +158,23 @@ class BoostedForest(_TreesOfSklearn):
         """Return X as the float32 array or CSR matrix that the trees take, or refuse it."""
         return check_numbers(self.estimator, X)  # apply() looks at neither names nor NaN
 
-    def in_bag(
-        self, X: Any, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1
-    ) -> InBag:
-        """Refuse: boosting has no bootstrap to recover."""
-        raise Unavailable(
-            f"{self} has none: its trees are fitted to residuals, not to draws of the samples; use "
-            "'boosted', 'kerf' or 'uniform'"
-        )
-
-    def tree_weights(self, leaf: Array) -> Array:
-        """Return the variance over the training samples of what each tree adds to the model."""
+    def leaf_values(self) -> Array:
+        """Return what each leaf adds to the model, shape (L,)."""
         if getattr(self.estimator, "dropout_rate", 0) > 0:  # scikit-survival's
             raise Unavailable(
                 f"{self} with dropout_rate does not tell what its trees add in the end; give "
                 "weights of your own with Boosted(tree_weights=...), or use 'uniform'"
             )
-        weights = np.empty(len(self._trees))
-        for t, tree in enumerate(self._trees):
-            is_leaf = tree.children_left < 0
-            values = tree.value[is_leaf, 0, 0] * self.estimator.learning_rate
-            if self.estimator.subsample == 1.0:
-                counts = tree.n_node_samples[is_leaf]  # the training samples, whatever X holds
-            else:  # the tree counted only its draw, so the samples given must do
-                counts = np.bincount(leaf[:, t] - self.leaf_offsets[t], minlength=len(values))
-            weights[t] = weighted_variance(values, counts)
-        return weights
+        values = [tree.value[tree.children_left < 0, 0, 0] for tree in self._trees]
+        return np.concatenate(values) * float(self.estimator.learning_rate)
+
+    def tree_weights(self, leaf: Array) -> Array:
+        """Return the variance over the training samples of what each tree adds to the model."""
+        if self.estimator.subsample < 1.0:  # they counted only their draws: X must do
+            return super().tree_weights(leaf)
+        counts = [tree.n_node_samples[tree.children_left < 0] for tree in self._trees]
+        # The trees counted all training samples, whatever X holds.
+        return weighted_variances(self.leaf_values(), np.concatenate(counts), self.leaf_offsets)
 
 
 class SingleTree(_TreesOfSklearn):

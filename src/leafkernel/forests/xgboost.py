@@ -44,6 +44,7 @@ class XGBoostForest(BoostedTrees):
     def __init__(self, estimator: Any, booster: Any, best: int | None) -> None:
         self.estimator = estimator
         self._booster = booster
+        self._missing = getattr(estimator, "missing", np.nan)
         # The documented JSON form of a model: plain arrays for each tree.
         model = json.loads(bytes(booster.save_raw(raw_format="json")))
         boosting = model["learner"]["gradient_booster"]
@@ -53,9 +54,8 @@ class XGBoostForest(BoostedTrees):
                 "'gbtree' or 'dart'."
             )
         trees = boosting.get("gbtree", boosting)["model"]
-        drop = boosting.get("weight_drop") or trees.get(
-            "weight_drop"
-        )  # inside, from 3.4 on at the latest
+        # Of dropped trees; seen beside the model up to 3.2, inside of it in 3.4.
+        drop = boosting.get("weight_drop") or trees.get("weight_drop")
         rounds = trees["iteration_indptr"]
         self._n_rounds = len(rounds) - 1 if best is None else best + 1
         n_trees = rounds[self._n_rounds]
@@ -97,9 +97,8 @@ class XGBoostForest(BoostedTrees):
             names = {"feature_names": booster.feature_names, "feature_types": booster.feature_types}
         elif isinstance(self.estimator, xgboost.XGBRanker) and "qid" in X.columns:
             X = X.drop(columns="qid")  # which query a row belongs to is no feature of it
-        missing = getattr(self.estimator, "missing", np.nan)
         return xgboost.DMatrix(
-            X, missing=missing, nthread=n_threads, enable_categorical=True, **names
+            X, missing=self._missing, nthread=n_threads, enable_categorical=True, **names
         )
 
     def leaf_values(self) -> Array:
