@@ -126,15 +126,18 @@ def product_table(results):
     for ours in results.all("product", "ours"):
         n = ours["rows"]
         theirs = results.one("product", "scipy_product", rows=n)
-        ordered, bound = (
+        ordered, blocks, bound = (
             results.one("product sorted", "ours", rows=n),
+            results.one("blocks", "ours", rows=n, scheme="uniform"),
             results.one("write", "ours", rows=n),
         )
         rows.append(
-            [f"{n:,}", seconds(ours), seconds(ordered), seconds(theirs), times(theirs, ours)]
+            [f"{n:,}", seconds(ours), seconds(ordered), seconds(blocks), seconds(theirs)]
+            + [times(theirs, ours)]
             + [times(theirs, ordered), seconds(bound), times(ours, bound)]
         )
-    heads = ["rows", "unsorted", "sorted", "SciPy", "ratio, unsorted", "ratio, sorted"]
+    heads = ["rows", "unsorted", "sorted", "sorted, in blocks", "SciPy", "ratio, unsorted"]
+    heads += ["ratio, sorted"]
     return table([*heads, "writing P's bytes", "unsorted over writing"], rows)
 
 

@@ -34,6 +34,7 @@ def booster_of(library, **settings):
     if library == "lightgbm":
         lgb = pytest.importorskip("lightgbm")
         more = {"n_estimators": 6, "min_child_samples": 5, "verbose": -1}
+        more |= {"min_data_per_group": 1, "cat_smooth": 1.0}  # or it looks at no category here
         return lgb.LGBMClassifier(**more | settings), lgb.LGBMRegressor(**more | settings)
     if library == "xgboost":
         xgb = pytest.importorskip("xgboost")
@@ -76,7 +77,10 @@ def test_categories_and_missing_values_of_pandas(library, table):
     assert_allclose(total - total.mean(), own - own.mean(), atol=1e-4)
     assert list(prox.feature_names_in_) == ["size", "kind", "age"]
     # Category and hole both matter: change them, and rows move to other leaves.
-    assert (forest.leaves(X.assign(kind=X["kind"].cat.rename_categories(list("badc")))) != 0).any()
+    swapped = X["kind"].astype(str).map(dict(zip("abcd", "badc", strict=True)))
+    moved = X.assign(kind=pd.Categorical(swapped, categories=list("abcd")))
+    assert (forest.leaves(moved) != forest.leaves(X)).any()
+    assert (forest.leaves(X.assign(size=9.0)) != forest.leaves(X)).any()
     assert_allclose(prox.proximity(X).toarray(), prox.proximity().toarray(), atol=1e-12)
 
 
@@ -225,7 +229,8 @@ def test_a_kernel_stays_what_it_is_when_its_model_is_fitted_again(library, table
     model.fit(X, y)
     prox = ForestProximity(model, "uniform").fit(X, y)
     before = prox.proximity(X[:20]).toarray()
-    model.fit(X[::-1].reset_index(drop=True), np.random.default_rng(0).normal(size=120))
+    other = X["kind"].cat.rename_categories(list("zbya"))
+    model.fit(X.assign(kind=other), np.random.default_rng(0).normal(size=120))
     assert_array_equal(prox.proximity(X[:20]).toarray(), before)
 
 
@@ -261,3 +266,11 @@ def test_columns_that_a_model_never_saw_are_refused():
         ValueError, match="X has 11 columns, but CatBoostRegressor was trained on 10"
     ):
         ForestProximity(model, "kerf").fit(np.hstack([X, X[:, :1]]), y)
+
+
+def test_paths_name_the_columns_of_x_where_categories_come_first_inside():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(100, 2)), rng.integers(0, 4, 100)])
+    model = HistGradientBoostingRegressor(max_iter=2, max_leaf_nodes=2, categorical_features=[2])
+    forest = adapt(model.fit(X, X[:, 2] % 2))
+    assert set(forest.path_features()[1].tolist()) == {2}
