@@ -32,11 +32,14 @@ namespace detail {
 // What one thread has computed of a chunk.
 template <class Value>
 struct Slab {
-    Slab(const Product& product, bool sorted_)
+    Slab(const Product& product, bool sorted_, Offset expected_rows_)
         : computer(make_row_computer<Value>(product)),
           sample_at(product.reference.sample_at),
           sorted(sorted_),
+          expected_rows(expected_rows_),
           sort(product.reference.n_samples()) {}
+
+    void clear() { rows.used = n_rows = 0; }
 
     // Computes a row at the end of the slab; returns its size.
     Offset append(Offset row) {
@@ -45,17 +48,29 @@ struct Slab {
         SampleId* columns = last.places.data();
         for (Offset i = 0; i < size; ++i) columns[i] = sample_at[columns[i]];
         if (sorted) sort(columns, last.values.data(), size);
-        rows.places.reserve(rows.used + size);
-        rows.values.reserve(rows.used + size);
+        ++n_rows;
+        make_room(rows.used + size);
         stream_copy(columns, size, rows.places.data() + rows.used);
         stream_copy(last.values.data(), size, rows.values.data() + rows.used);
         rows.used += size;
         return size;
     }
 
+    // Rows to come are taken to be like those so far: what grows in a few steps is moved a few times.
+    // Memory that is asked for and not written costs little, but one long row must not ask for all.
+    void make_room(Offset size) {
+        if (size <= rows.places.size()) return;
+        const double expected = 1.25 * static_cast<double>(size) * expected_rows / n_rows;
+        const Offset room = std::clamp(static_cast<Offset>(expected), size + size / 4, 64 * size);
+        rows.places.resize(room);
+        rows.values.resize(room);
+    }
+
     std::unique_ptr<RowComputer<Value>> computer;
     std::span<const SampleId> sample_at;
     bool sorted;
+    Offset expected_rows;  // that this thread may compute of a chunk
+    Offset n_rows = 0;     // computed
     RowSorter<Value> sort;
     RowBuffer<Value> last;  // the last row, in cache
     RowBuffer<Value> rows;
@@ -88,6 +103,7 @@ CsrMatrix<Index, Value> csr_rows(const Product& product, bool sorted, int n_thre
     const Offset chunk_rows = detail::rows_of_chunk(n_rows);
     const auto order = detail::order_in_chunks(product.row_order, chunk_rows);
     const Offset block_size = detail::choose_block_size(product);
+    const Offset share = std::min(chunk_rows, n_rows) / std::max(n_threads, 1) + 1;
     std::vector<std::unique_ptr<Slab>> slabs(static_cast<std::size_t>(std::max(n_threads, 1)));
     std::vector<Piece> pieces(static_cast<std::size_t>(std::min(chunk_rows, n_rows)));
 
@@ -103,8 +119,8 @@ CsrMatrix<Index, Value> csr_rows(const Product& product, bool sorted, int n_thre
         std::atomic<std::size_t> next_slab{0};
         for_each_block(last - first, block_size, n_threads, from_first, [&] {
             auto& slab = slabs[next_slab.fetch_add(1)];
-            if (slab == nullptr) slab = std::make_unique<Slab>(product, sorted);
-            slab->rows.used = 0;
+            if (slab == nullptr) slab = std::make_unique<Slab>(product, sorted, share);
+            slab->clear();
             return [&, slab = slab.get()](Offset begin, Offset end, const auto& poll) {
                 const Offset* rows = order.data() + first;
                 for (Offset i = begin; i < end; ++i) {
