@@ -44,6 +44,41 @@ def nearest_by_sorting(P, k, *, drop_self):
     return np.take_along_axis(P, order, axis=1), order
 
 
+@pytest.mark.parametrize("symmetrize", [False, True])
+@pytest.mark.parametrize("diagonal", POLICIES)
+@pytest.mark.parametrize("scheme", SCHEMES[:5])
+def test_columns_and_sums(iris, scheme, diagonal, symmetrize):
+    X, y = iris
+    if scheme == "oob" and symmetrize:
+        symmetrize = False  # it is symmetric already
+    forest = RandomForestClassifier(30, random_state=0)
+    prox = ForestProximity(
+        forest, scheme, diagonal=diagonal, symmetrize=symmetrize, dtype=np.float64
+    ).fit(X, y)
+    rows = [5, 149, 3, 77, 5]
+    for new in (None, X[:9] + 0.1):
+        P = prox.proximity(new).toarray()
+        found = prox.proximity_to(rows, new)
+        assert_allclose(found.toarray(), P[:, rows], atol=1e-12)
+        assert (found.data != 0).all()
+        assert_allclose(prox.weighted_sums(y, new), P @ y, atol=1e-12)
+        assert_allclose(prox.weighted_sums(np.eye(3)[y], new), P @ np.eye(3)[y], atol=1e-12)
+        blocks = [block for _, block in prox.iter_proximity(new, block_size=4, sort=False)]
+        assert_allclose(np.vstack([block.toarray() for block in blocks]), P, atol=1e-12)
+
+
+def test_columns_of_no_sample_and_of_wrong_ones(iris):
+    X, y = iris
+    prox = ForestProximity(RandomForestClassifier(20, random_state=0), "kerf").fit(X, y)
+    assert prox.proximity_to([]).shape == (150, 0)
+    with pytest.raises(ValueError, match="rows must lie between 0 and 149"):
+        prox.proximity_to([150])
+    with pytest.raises(TypeError, match="rows must be integers"):
+        prox.proximity_to([0.5])
+    with pytest.raises(ValueError, match="rows must be a list of training samples"):
+        prox.proximity_to(3)
+
+
 @settings(max_examples=60)
 @given(
     case=strategies.bootstrapped(classes=True),

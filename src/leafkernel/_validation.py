@@ -75,6 +75,21 @@ def check_dtype(dtype: Any) -> np.dtype[Any]:
     return found
 
 
+def check_row_numbers(name: str, rows: Any, n_samples: int) -> npt.NDArray[np.int64]:
+    """Return numbers of training samples as int64, or say what is wrong with them."""
+    array = np.asarray(rows)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be a list of training samples; got shape {array.shape}.")
+    if array.size and array.dtype.kind not in "ui":
+        raise TypeError(f"{name} must be integers; got dtype {array.dtype}.")
+    if array.size and (array.min() < 0 or array.max() >= n_samples):
+        raise ValueError(
+            f"{name} must lie between 0 and {n_samples - 1}, the training samples; got "
+            f"{array.min()} to {array.max()}."
+        )
+    return array.astype(np.int64)
+
+
 def check_values(values: Any, n_samples: int) -> npt.NDArray[np.float64]:
     """Return one row of numbers for each training sample, as float64 of shape (n, ...)."""
     array = np.asarray(values)

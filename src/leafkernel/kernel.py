@@ -232,6 +232,43 @@ class LeafKernel:
             reference_oob=self._oob_by_place,
         )
 
+    def gram_product(self, samples: Samples | None = None, *, n_threads: int = 1) -> Product:
+        """Return the product Q Q'ᵀ: queries against the training samples as queries.
+
+        The inner products of leaf coordinates; P itself where the scheme is symmetric.
+        """
+        if self.scheme.symmetric:
+            index = self.index
+        else:
+            index = LeafIndex.of(
+                self.leaf,
+                self.query,
+                sample_at=self.index.sample_at,
+                n_leaves=self.n_coordinates,
+                n_threads=n_threads,
+            )
+        product = self.training_product() if samples is None else self.product(samples)
+        return replace(product, reference=index, own=None, diagonal=None)
+
+    def toward(
+        self, product: Product, rows: npt.NDArray[np.int64], *, n_threads: int = 1
+    ) -> Product:
+        """Return a product against some of the training samples alone, by the scheme's formula.
+
+        A diagonal that was put in place of the formula's is not: the columns are other ones.
+        """
+        leaf = self.leaf[rows]
+        order = _locality_order(leaf)
+        index = LeafIndex.of(
+            leaf,
+            self.reference.rows(rows),
+            sample_at=order.astype(np.int32),
+            n_leaves=self.n_coordinates,
+            n_threads=n_threads,
+        )
+        oob = None if self.packed_oob is None else self.packed_oob[rows[order]]
+        return replace(product, reference=index, own=None, diagonal=None, reference_oob=oob)
+
     def transposed_product(self, samples: Samples | None = None, *, n_threads: int = 1) -> Product:
         """Return the product for Pᵀ: training samples against the queries."""
         leaf, query = (self.leaf, self.query) if samples is None else self._weigh(samples)
@@ -249,18 +286,20 @@ class LeafKernel:
             dtype=self.dtype,
         )
 
-    def diagonal_shift(self) -> npt.NDArray[np.float64] | None:
-        """Return what the diagonal policy adds to the diagonal of Q Wᵀ, shape (n,)."""
-        if self.own_diagonal is None:
-            return None
-        shift: npt.NDArray[np.float64] = self.own_diagonal.copy()
+    def scheme_diagonal(self) -> npt.NDArray[np.float64]:
+        """Return the diagonal of Q Wᵀ, shape (n,)."""
+        diagonal: npt.NDArray[np.float64] = np.empty(self.n_samples)
         for begin in range(0, self.n_samples, 1 << 14):
             rows = slice(begin, begin + (1 << 14))
             leaf = self.leaf[rows]
-            shift[rows] -= np.einsum(
+            diagonal[rows] = np.einsum(
                 "it,it->i", self.query.rows(rows).dense(leaf), self.reference.rows(rows).dense(leaf)
             )
-        return shift
+        return diagonal
+
+    def diagonal_shift(self) -> npt.NDArray[np.float64] | None:
+        """Return what the diagonal policy adds to the diagonal of Q Wᵀ, shape (n,)."""
+        return None if self.own_diagonal is None else self.own_diagonal - self.scheme_diagonal()
 
     def _weigh(self, samples: Samples) -> tuple[Array, Weighting]:
         """Return the leaves and query weights of unseen samples."""

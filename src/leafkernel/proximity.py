@@ -25,6 +25,7 @@ from leafkernel._validation import (
     check_dtype,
     check_flag,
     check_names_out,
+    check_row_numbers,
     check_values,
     count_threads,
     warn,
@@ -266,7 +267,7 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
             return engine.rows(product, on_progress, sort=sort)
 
     def iter_proximity(
-        self, X: Any = None, *, block_size: int = 4096
+        self, X: Any = None, *, block_size: int = 4096, sort: bool = True
     ) -> Iterator[tuple[slice, csr_array]]:
         """Yield the proximities in blocks of rows, so that only one block is in memory.
 
@@ -276,6 +277,8 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
             As in :meth:`proximity`.
         block_size : int, default=4096
             Rows in a block.
+        sort : bool, default=True
+            As in :meth:`proximity`.
 
         Yields
         ------
@@ -285,9 +288,39 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
             ``proximity(X)[rows]``.
         """
         block_size = check_count("block_size", block_size)
+        check_flag("sort", sort)
         samples = self._unseen(X)
         n_rows = self.n_samples_fit_ if samples is None else samples.n_samples
-        return self._blocks(samples, n_rows, block_size)
+        return self._blocks(samples, n_rows, block_size, sort=sort)
+
+    def proximity_to(self, rows: npt.ArrayLike, X: Any = None) -> csr_array:
+        """Return the proximities of samples to some of the training samples: columns of P.
+
+        For prototypes, landmarks, or one sample that all others are to be compared with.
+
+        Parameters
+        ----------
+        rows : array-like of int of shape (k,)
+            The training samples.
+        X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
+            As in :meth:`proximity`.
+
+        Returns
+        -------
+        csr_array of shape (m, k)
+            ``proximity(X)[:, rows]``, at the cost of k columns.
+        """
+        product = self._product(X)
+        kernel = self.kernel_
+        rows = check_row_numbers("rows", rows, self.n_samples_fit_)
+        n_threads = count_threads(self.n_jobs)
+        matrix = self._engine().rows(kernel.toward(product, rows, n_threads=n_threads))
+        if X is None and kernel.own_diagonal is not None:
+            own = (rows, np.arange(len(rows)))
+            shift = kernel.own_diagonal[rows] - np.asarray(matrix[own]).ravel()
+            matrix = matrix + csr_array((shift.astype(matrix.dtype), own), shape=matrix.shape)
+            matrix.eliminate_zeros()
+        return matrix
 
     def kneighbors(
         self, X: Any = None, n_neighbors: int = 10
@@ -420,6 +453,32 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
             kernel.diagonal_shift() if samples is None else None,
         )
 
+    def weighted_sums(self, values: npt.ArrayLike, X: Any = None) -> npt.NDArray[np.float64]:
+        """Sum the training samples' values, weighted by each sample's proximities: P @ values.
+
+        Parameters
+        ----------
+        values : array-like of shape (n,) or (n, c)
+            Numbers for the training samples.
+        X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
+            As in :meth:`proximity`.
+
+        Returns
+        -------
+        ndarray of float64 of shape (m,) or (m, c)
+            Sums, without forming P: through the maps where the scheme has maps, else row by row.
+        """
+        product = self._product(X)
+        values = check_values(values, self.n_samples_fit_)
+        columns = values.reshape(self.n_samples_fit_, -1)
+        if self.scheme_.separable and product.diagonal is None:
+            in_double = replace(product, dtype=np.dtype(np.float64))
+            sums = self._engine().apply(in_double, columns)
+        else:
+            with progress_bar("sums", product.n_rows, enabled=self.progress) as on_progress:
+                sums = self._engine().sums(product, columns, on_progress)
+        return sums.reshape(len(sums), *values.shape[1:])
+
     def weighted_average(self, values: npt.ArrayLike, X: Any = None) -> npt.NDArray[np.float64]:
         """Average the training samples' values, weighted by each sample's proximities.
 
@@ -439,11 +498,9 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
             Rows of P, each divided by its sum, times the values. A row without any proximity has
             no average: it is NaN, with a warning.
         """
-        samples = self._unseen(X)
         values = check_values(values, self.n_samples_fit_)
         columns = values.reshape(self.n_samples_fit_, -1)
-        with_ones = np.column_stack([columns, np.ones(self.n_samples_fit_)])
-        sums = self._sums(samples, with_ones)
+        sums = self.weighted_sums(np.column_stack([columns, np.ones(len(columns))]), X)
         mass = sums[:, -1:]
         n_empty = int((mass == 0).sum())
         if n_empty:
@@ -562,7 +619,7 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
         return self.kernel_.training_product() if samples is None else self.kernel_.product(samples)
 
     def _blocks(
-        self, samples: Samples | None, n_rows: int, block_size: int
+        self, samples: Samples | None, n_rows: int, block_size: int, *, sort: bool
     ) -> Iterator[tuple[slice, csr_array]]:
         engine = self._engine()
         with progress_bar("proximity", n_rows, enabled=self.progress) as on_progress:
@@ -572,19 +629,9 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
                     product = self.kernel_.training_product(rows)
                 else:
                     product = self.kernel_.product(samples.rows(rows))
-                yield rows, engine.rows(product)
+                yield rows, engine.rows(product, sort=sort)
                 if on_progress is not None:
                     on_progress(rows.stop)
-
-    def _sums(self, samples: Samples | None, values: Array) -> Array:
-        """Return P @ values without P: through the maps where there are maps."""
-        kernel = self.kernel_
-        product = kernel.training_product() if samples is None else kernel.product(samples)
-        if kernel.scheme.separable and product.diagonal is None:
-            in_double = replace(product, dtype=np.dtype(np.float64))
-            return self._engine().apply(in_double, values)
-        with progress_bar("weighted average", product.n_rows, enabled=self.progress) as on_progress:
-            return self._engine().sums(product, values, on_progress)
 
     def _limit(self) -> int:
         return available_bytes() if self.max_memory is None else parse_bytes(self.max_memory)

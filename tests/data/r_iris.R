@@ -21,3 +21,7 @@ save(leaves, "leaves")
 save(original$inbag, "in_bag")
 save(original$proximity, "proximity_original")
 save(oob$proximity, "proximity_oob")
+save(outlier(original), "outlier_original")
+save(outlier(oob), "outlier_oob")
+# classCenter breaks ties at random: the classes are in the order of their first rows.
+save(classCenter(X, y, original$proximity), "class_center")

@@ -29,6 +29,7 @@ __all__ = [
     "adapt",
     "check_leaves",
     "fit_if_needed",
+    "is_fitted",
 ]
 
 # The file that knows a library. Packages that subclass its ensembles are found through it.
@@ -48,7 +49,7 @@ def fit_if_needed(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
             f"{estimator.__name__}()."
         )
     estimator = wrapped.unfreeze(estimator)
-    if _is_fitted(estimator):
+    if is_fitted(estimator):
         return estimator
     _refuse_unsupported(wrapped.innermost(estimator))
     known = wrapped.weights_for(estimator, sample_weight)
@@ -89,7 +90,8 @@ def _copy(unfitted: Any) -> Any:
         return deepcopy(unfitted)
 
 
-def _is_fitted(estimator: Any) -> bool:
+def is_fitted(estimator: Any) -> bool:
+    """Return whether an estimator is fitted, whatever its library."""
     kind = type(estimator)  # objects may answer to any name
     if not (hasattr(kind, "fit") and hasattr(kind, "get_params")):
         return True  # native boosters come trained, and what cannot be cloned is taken as it is

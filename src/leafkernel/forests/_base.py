@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +12,18 @@ import numpy.typing as npt
 from scipy.sparse import issparse
 from sklearn.base import is_regressor
 
+from leafkernel.forests._trees import Tree
+
 Array = npt.NDArray[Any]
 
 
 class Unavailable(ValueError):  # noqa: N818 - it names a state of the forest
     """A forest does not have what a scheme needs; the message says why and what to do."""
+
+
+def numbered_names(n_features: int) -> Array:
+    """Return names for columns that have none: x0, x1, ..., as scikit-learn does."""
+    return np.array([f"x{i}" for i in range(n_features)], dtype=object)
 
 
 @dataclass(frozen=True)
@@ -85,6 +93,17 @@ class FittedForest(ABC):
     def path_features(self) -> tuple[Array, Array]:
         """Return (offsets, features): the distinct features on the path to each leaf, ascending."""
         raise Unavailable(f"{self} does not tell its paths")
+
+    def trees(self) -> Sequence[Tree]:
+        """Return the trees with their splits, whose leaves are numbered as :meth:`leaves` does."""
+        raise Unavailable(
+            f"{self} does not tell how its trees split; give the model itself as the forest, of "
+            "scikit-learn, LightGBM, XGBoost or CatBoost"
+        )
+
+    def feature_names(self, names: Array) -> Array:
+        """Return the names of the columns that the trees split on, given those of X."""
+        return names
 
     @abstractmethod
     def __str__(self) -> str:

@@ -16,7 +16,12 @@ Array = npt.NDArray[Any]
 
 
 class Tree(Protocol):
-    """A tree in the array form that scikit-learn made common: children of -1 make a leaf."""
+    """A tree in the array form that scikit-learn made common: children of -1 make a leaf.
+
+    At any other node a value goes left where ``x <= threshold`` and, if it is missing, where
+    ``missing_go_to_left``. A threshold of NaN says that the split is of another kind: by category.
+    Leaves are numbered in the order of their nodes.
+    """
 
     @property
     def children_left(self) -> Array: ...
@@ -27,6 +32,12 @@ class Tree(Protocol):
     @property
     def feature(self) -> Array: ...
 
+    @property
+    def threshold(self) -> Array: ...
+
+    @property
+    def missing_go_to_left(self) -> Array: ...
+
 
 @dataclass(frozen=True)
 class TreeArrays:
@@ -35,6 +46,8 @@ class TreeArrays:
     children_left: Array
     children_right: Array
     feature: Array
+    threshold: Array
+    missing_go_to_left: Array
 
 
 def count_leaves(trees: Sequence[Tree]) -> npt.NDArray[np.int64]:
@@ -61,7 +74,7 @@ def features_on_paths(trees: Sequence[Tree]) -> tuple[Array, Array]:
     leaves: list[Array] = []
     features: list[Array] = []
     for t, tree in enumerate(trees):
-        parent = _parents(tree)
+        parent = parents(tree)
         nodes = np.flatnonzero(tree.children_left < 0)
         of_leaf = leaf_offsets[t] + np.arange(len(nodes))
         while True:  # all leaves climb together, one level at a time
@@ -80,7 +93,7 @@ def features_on_paths(trees: Sequence[Tree]) -> tuple[Array, Array]:
     return offsets, pairs[:, 1].astype(np.int64)
 
 
-def _parents(tree: Tree) -> Array:
+def parents(tree: Tree) -> Array:
     """Return the parent of each node, -1 for the root."""
     parent = np.full(len(tree.children_left), -1, dtype=np.int64)
     inner = np.flatnonzero(tree.children_left >= 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,10 @@ from leafkernel._optional import require
 from leafkernel._validation import check_names, column_names
 from leafkernel.forests._base import Array, FittedForest, Unavailable
 from leafkernel.forests._boosting import BoostedTrees
-from leafkernel.forests._trees import global_ids, offsets_of
+from leafkernel.forests._trees import Tree, TreeArrays, global_ids, offsets_of
+
+#: Feature, threshold (NaN for a category), and whether missing values go left.
+Split = tuple[int, float, bool]
 
 NAMES = "CatBoostClassifier, CatBoostRegressor, CatBoostRanker and CatBoost (catboost)"
 
@@ -66,42 +70,82 @@ class CatBoostForest(BoostedTrees):
 
     def path_features(self) -> tuple[Array, Array]:
         """Return (offsets, features): all features of an oblivious tree are on all its paths."""
+        try:
+            splits_of_trees = self._splits()
+        except Unavailable as error:
+            raise Unavailable(f"{error}; use 'kerf'") from error
         offsets, features = [np.zeros(1, dtype=np.int64)], []
-        for t, splits in enumerate(self._splits()):
+        for t, splits in enumerate(splits_of_trees):
             n_leaves = int(self.leaf_offsets[t + 1] - self.leaf_offsets[t])
-            distinct = np.unique(splits).astype(np.int64)
+            distinct = np.unique([feature for feature, _, _ in splits]).astype(np.int64)
             features.append(np.tile(distinct, n_leaves))
             offsets.append(offsets[-1][-1] + len(distinct) * np.arange(1, n_leaves + 1))
         return np.concatenate(offsets), np.concatenate(features)
 
-    def _splits(self) -> list[list[int]]:
-        """Return the features that each tree splits on."""
+    def trees(self) -> Sequence[Tree]:
+        """Return the trees with their splits, which compare float32 values."""
+        return [_as_arrays(splits) for splits in self._splits()]
+
+    def _splits(self) -> list[list[Split]]:
+        """Return what each tree splits on, one split for each of its levels."""
         with tempfile.TemporaryDirectory() as folder:  # it can be written to a file alone
             path = Path(folder) / "model.json"
             self._model.save_model(str(path), format="json")
             model = json.loads(path.read_text())
         if "oblivious_trees" not in model:
             raise Unavailable(
-                f"{self} with its grow_policy has paths that are not understood; use "
-                "grow_policy='SymmetricTree', or 'kerf'"
+                f"{self} with its grow_policy has paths that are not understood, as those of "
+                "grow_policy='SymmetricTree' are"
             )
         info = model["features_info"]
         column = {
             kind: {f["feature_index"]: f["flat_feature_index"] for f in info.get(f"{kind}s", [])}
             for kind in ("float_feature", "categorical_feature")
         }
+        missing_last = {
+            f["feature_index"]: f.get("nan_value_treatment") == "AsTrue"
+            for f in info.get("float_features", [])
+        }
         found = []
         for tree in model["oblivious_trees"]:
-            of_tree = []
+            of_tree: list[Split] = []
             for split in tree["splits"] or []:
                 if split["split_type"] == "FloatFeature":
-                    of_tree.append(column["float_feature"][split["float_feature_index"]])
+                    number = split["float_feature_index"]
+                    to_left = not missing_last[number]
+                    border = float(np.float32(split["border"]))
+                    of_tree.append((column["float_feature"][number], border, to_left))
                 elif split["split_type"] == "OneHotFeature":
-                    of_tree.append(column["categorical_feature"][split["cat_feature_index"]])
+                    number = split["cat_feature_index"]
+                    of_tree.append((column["categorical_feature"][number], np.nan, False))
                 else:
                     raise Unavailable(
                         f"{self} splits on statistics of categories ({split['split_type']}), which "
-                        "belong to no single feature; use 'kerf'"
+                        "belong to no single feature"
                     )
             found.append(of_tree)
         return found
+
+
+def _as_arrays(splits: list[Split]) -> TreeArrays:
+    """Return an oblivious tree node by node.
+
+    Level k has 2^k nodes, numbered by the answers so far: that to split i is bit i, 1 for right.
+    So the leaves, in the order of their nodes, are numbered as CatBoost does.
+    """
+    depth = len(splits)
+    left, right, taken = [], [], []
+    for level, split in enumerate(splits):
+        below = 2 ** (level + 1) - 1 + np.arange(2**level)
+        left.append(below)
+        right.append(below + 2**level)
+        taken += [split] * 2**level
+    leaves = np.full(2**depth, -1)
+    features, thresholds, missing_left = zip(*taken, *[(-1, -1.0, False)] * 2**depth, strict=True)
+    return TreeArrays(
+        np.concatenate([*left, leaves]),
+        np.concatenate([*right, leaves]),
+        np.array(features),
+        np.array(thresholds),
+        np.array(missing_left),
+    )

@@ -8,6 +8,7 @@ categories go where they go in ``predict``. All of this is private, read on scik
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from leafkernel.forests._base import Array
 from leafkernel.forests._boosting import BoostedTrees
-from leafkernel.forests._trees import TreeArrays, features_on_paths, offsets_of
+from leafkernel.forests._trees import Tree, TreeArrays, features_on_paths, offsets_of
 from leafkernel.weighting import leaf_id_type
 
 
@@ -44,11 +45,15 @@ class HistForest(BoostedTrees):
 
     def path_features(self) -> tuple[Array, Array]:
         """Return (offsets, features): the distinct features on the path to each leaf, ascending."""
+        return features_on_paths(self.trees())
+
+    def trees(self) -> Sequence[Tree]:
+        """Return the trees with their splits."""
         columns = np.arange(self._model.n_features_in_)
         categorical = self._model.is_categorical_
         if categorical is not None:  # the model puts its categorical columns first
             columns = np.concatenate([columns[categorical], columns[~categorical]])
-        return features_on_paths([_as_arrays(tree.nodes, columns) for tree in self._trees])
+        return [_as_arrays(tree.nodes, columns) for tree in self._trees]
 
 
 def _number_leaves(tree: Any) -> Any:
@@ -64,4 +69,6 @@ def _as_arrays(nodes: Array, columns: Array) -> TreeArrays:
         np.where(is_leaf, -1, nodes["left"].astype(np.int64)),
         np.where(is_leaf, -1, nodes["right"].astype(np.int64)),
         columns[np.where(is_leaf, 0, nodes["feature_idx"])],
+        np.where(nodes["is_categorical"] == 1, np.nan, nodes["num_threshold"]),
+        nodes["missing_go_to_left"] == 1,
     )

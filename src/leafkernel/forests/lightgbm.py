@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,10 @@ from leafkernel._optional import require
 from leafkernel._validation import check_names, column_names
 from leafkernel.forests._base import Array, FittedForest, Unavailable
 from leafkernel.forests._boosting import BoostedTrees
-from leafkernel.forests._trees import TreeArrays, features_on_paths, global_ids, offsets_of
+from leafkernel.forests._trees import Tree, TreeArrays, features_on_paths, global_ids, offsets_of
+
+# What LightGBM counts as missing.
+_NOTHING, _ZERO = 0, 1
 
 NAMES = "LGBMClassifier, LGBMRegressor, LGBMRanker and Booster (lightgbm)"
 
@@ -73,6 +77,10 @@ class LightGBMForest(BoostedTrees):
         """Return (offsets, features): the distinct features on the path to each leaf, ascending."""
         return features_on_paths(self._trees)
 
+    def trees(self) -> Sequence[Tree]:
+        """Return the trees with their splits."""
+        return self._trees
+
     def draws_samples(self) -> bool:
         """Return whether the trees were grown apart: ``boosting_type="rf"``."""
         return self._averages
@@ -91,14 +99,26 @@ def _as_arrays(tree: dict[str, str]) -> TreeArrays:
     """Return a tree as arrays: inner nodes, then the leaves in their order."""
     n_leaves = int(tree["num_leaves"])
 
-    def with_leaves(name: str, *, is_child: bool) -> Array:
-        inner = _numbers(tree.get(name, "") if n_leaves > 1 else "", np.int64)
-        if is_child:  # leaf k is written as -k - 1
-            inner = np.where(inner < 0, n_leaves - 2 - inner, inner)
-        return np.concatenate([inner, np.full(n_leaves, -1)])
+    def of_inner(name: str, dtype: Any = np.int64) -> Array:
+        return _numbers(tree.get(name, "") if n_leaves > 1 else "", dtype)
 
+    def with_leaves(inner: Array) -> Array:
+        return np.concatenate([inner, np.full(n_leaves, -1, dtype=inner.dtype)])
+
+    def child(name: str) -> Array:  # leaf k is written as -k - 1
+        inner = of_inner(name)
+        return with_leaves(np.where(inner < 0, n_leaves - 2 - inner, inner))
+
+    # Bits of the decision type: by category; missing values go left; what counts as missing.
+    kind, threshold = of_inner("decision_type"), of_inner("threshold", np.float64)
+    missing = (kind >> 2) & 3
+    # What is no missing value is read as 0; where 0 itself is missing, no threshold tells all.
+    missing_left = np.where(missing == _NOTHING, threshold >= 0, (kind & 2) > 0)
+    threshold = np.where(((kind & 1) > 0) | (missing == _ZERO), np.nan, threshold)
     return TreeArrays(
-        with_leaves("left_child", is_child=True),
-        with_leaves("right_child", is_child=True),
-        with_leaves("split_feature", is_child=False),
+        child("left_child"),
+        child("right_child"),
+        with_leaves(of_inner("split_feature")),
+        with_leaves(threshold),
+        with_leaves(missing_left.astype(np.int8)),
     )

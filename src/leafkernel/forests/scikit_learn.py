@@ -34,7 +34,7 @@ from leafkernel.forests._base import Array, FittedForest, InBag, Unavailable
 from leafkernel.forests._boosting import BoostedTrees
 from leafkernel.forests._bootstrap import check_leaf_masses, recover_bagging, recover_in_bag
 from leafkernel.forests._routing import RouteTable
-from leafkernel.forests._trees import count_leaves, features_on_paths, weighted_variances
+from leafkernel.forests._trees import Tree, count_leaves, features_on_paths, weighted_variances
 from leafkernel.forests.hist_gradient_boosting import HistForest
 from leafkernel.weighting import leaf_id_type
 
@@ -105,6 +105,10 @@ class _TreesOfSklearn(FittedForest):
     def path_features(self) -> tuple[Array, Array]:
         """Return (offsets, features): the distinct features on the path to each leaf, ascending."""
         return features_on_paths(self._trees)
+
+    def trees(self) -> Sequence[Tree]:
+        """Return the trees with their splits, which compare float32 values."""
+        return self._trees
 
     def __str__(self) -> str:
         return describe(self.estimator)

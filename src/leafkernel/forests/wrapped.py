@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from typing import Any
 
+import numpy as np
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 
@@ -15,7 +16,8 @@ except ImportError:  # scikit-learn < 1.6
     FrozenEstimator = None
 
 from leafkernel._validation import describe
-from leafkernel.forests._base import Array, FittedForest, InBag
+from leafkernel.forests._base import Array, FittedForest, InBag, numbered_names
+from leafkernel.forests._trees import Tree
 
 
 def unfreeze(estimator: Any) -> Any:
@@ -116,6 +118,22 @@ class PipelineForest(FittedForest):
     def path_features(self) -> tuple[Array, Array]:
         """Return (offsets, features) on the path to each leaf, in columns of the last step."""
         return self._last.path_features()
+
+    def trees(self) -> Sequence[Tree]:
+        """Return the trees with their splits, in columns of the last step."""
+        return self._last.trees()
+
+    def feature_names(self, names: Array) -> Array:
+        """Return the names of the columns of the last step, as far as the others tell them."""
+        for step in self._steps:
+            if step is None or step == "passthrough" or not hasattr(step, "transform"):
+                continue
+            try:
+                names = np.asarray(step.get_feature_names_out(names), dtype=object)
+            except (AttributeError, ValueError):  # it cannot tell, or was fitted on other names
+                names = numbered_names(self._last.estimator.n_features_in_)
+                break
+        return self._last.feature_names(names)
 
     def __str__(self) -> str:
         return str(self._last)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,13 @@ import numpy as np
 from leafkernel._optional import require
 from leafkernel.forests._base import Array, FittedForest, Unavailable
 from leafkernel.forests._boosting import BoostedTrees
-from leafkernel.forests._trees import TreeArrays, count_leaves, features_on_paths, offsets_of
+from leafkernel.forests._trees import (
+    Tree,
+    TreeArrays,
+    count_leaves,
+    features_on_paths,
+    offsets_of,
+)
 from leafkernel.weighting import leaf_id_type
 
 NAMES = "XGBClassifier, XGBRegressor, XGBRanker, XGBRF... and Booster (xgboost)"
@@ -62,14 +69,7 @@ class XGBoostForest(BoostedTrees):
         if n_trees == 0:
             raise ValueError(f"{self} has no trees; train it first.")
         self._n_parallel = int(trees["gbtree_model_param"]["num_parallel_tree"])
-        self._trees = [
-            TreeArrays(
-                np.asarray(tree["left_children"]),
-                np.asarray(tree["right_children"]),
-                np.asarray(tree["split_indices"]),
-            )
-            for tree in trees["trees"][:n_trees]
-        ]
+        self._trees = [_as_arrays(tree) for tree in trees["trees"][:n_trees]]
         self._values = [_values(tree) for tree in trees["trees"][:n_trees]]
         self._drop = np.ones(n_trees) if not drop else np.asarray(drop[:n_trees])
         self.leaf_offsets = count_leaves(self._trees)
@@ -117,9 +117,27 @@ class XGBoostForest(BoostedTrees):
         """Return (offsets, features): the distinct features on the path to each leaf, ascending."""
         return features_on_paths(self._trees)
 
+    def trees(self) -> Sequence[Tree]:
+        """Return the trees with their splits, which compare float32 values."""
+        return self._trees
+
     def draws_samples(self) -> bool:
         """Return whether the trees were grown apart, each on a draw of the samples."""
         return self._n_parallel > 1
+
+
+def _as_arrays(tree: dict[str, Any]) -> TreeArrays:
+    # It sends x < condition to the left: for float32 values, all up to the number before it.
+    condition = np.asarray(tree["split_conditions"], dtype=np.float32)
+    below = np.nextafter(condition, np.float32(-np.inf)).astype(np.float64)
+    by_category = np.asarray(tree["split_type"]) == 1
+    return TreeArrays(
+        np.asarray(tree["left_children"]),
+        np.asarray(tree["right_children"]),
+        np.asarray(tree["split_indices"]),
+        np.where(by_category, np.nan, below),
+        np.asarray(tree["default_left"]) == 1,
+    )
 
 
 def _values(tree: dict[str, Any]) -> Array | None:

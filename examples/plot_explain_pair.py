@@ -1,0 +1,144 @@
+"""Ask a forest why one tumour is like another, and where it parts from a third.
+
+python examples/plot_explain_pair.py [--out docs/images/explain-pair.png]
+"""
+
+import argparse
+from pathlib import Path
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import train_test_split
+
+from leafkernel import ForestProximity
+from leafkernel.tasks.explanation import explain_prediction
+from leafkernel.tasks.pair_explanation import explain_pair
+
+NEW, MALIGNANT, BENIGN = "#222222", "#ee6677", "#4477aa"
+N_FEATURES = 7
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--out", default="docs/images/explain-pair.png", help="where to save the picture"
+    )
+    out = Path(parser.parse_args().out)
+
+    data = load_breast_cancer(as_frame=True)
+    labels = data.target_names[data.target]
+    X, X_new, y, _ = train_test_split(
+        data.data.reset_index(drop=True), labels, test_size=0.25, random_state=0
+    )
+    forest = RandomForestClassifier(500, random_state=0).fit(X, y)
+    prox = ForestProximity(forest, weight_scheme="gap").fit(X, y)
+
+    # A tumour that the forest calls malignant, but not without a doubt.
+    chances = forest.predict_proba(X_new)[:, list(forest.classes_).index("malignant")]
+    tumour = X_new.iloc[[int(np.argmin(np.abs(chances - 0.85)))]]
+    print(explain_prediction(prox, y, tumour, n=5), end="\n\n")
+
+    # The training row that counts most for that, and the benign one that counts most against it.
+    similarity = prox.proximity(tumour).toarray()[0]
+    like = int(np.argmax(np.where(y == "malignant", similarity, -1)))
+    unlike = int(np.argmax(np.where(y == "benign", similarity, -1)))
+    alike, apart = explain_pair(prox, tumour, like), explain_pair(prox, tumour, unlike)
+    print(f"Why it is like row {like}, which is malignant\n{alike}\n")
+    print(f"And like row {unlike}, which is benign, or not\n{apart}\n")
+
+    draw(X, tumour.iloc[0], (like, alike), (unlike, apart), out)
+    print(f"Picture saved to {out}")
+
+
+def draw(X, tumour, like, unlike, out):
+    """Bars of what decides beside where both tumours lie, for a pair alike and a pair apart."""
+    figure, axes = plt.subplots(
+        2, 2, figsize=(12, 8), width_ratios=(1, 2), layout="constrained", sharey="row"
+    )
+    row, alike = like
+    deciding = np.argsort(-alike.shares, kind="stable")[:N_FEATURES]
+    bars, ranks = axes[0]
+    bars.barh(range(N_FEATURES), 100 * alike.shares[deciding], color="0.72", height=0.62)
+    title(
+        bars, f"Why is a new tumour like this malignant one? Together in {len(alike.trees)}", alike
+    )
+    bars.set_xlabel("share of the decision, %")
+    for place, f in enumerate(deciding):
+        low, high = rank(X, f, alike.low[f]), rank(X, f, alike.high[f])
+        ranks.barh(place, high - low, left=low, height=0.62, color="#ddcc77", alpha=0.75, zorder=1)
+        write(ranks, low, place, alike.low[f], "right")
+        write(ranks, high, place, alike.high[f], "left")
+    mark(ranks, X, deciding, tumour, X.iloc[row], MALIGNANT, "the malignant training tumour")
+    ranks.barh([0], [0], color="#ddcc77", label="while both are in here, they stay together")
+
+    row, apart = unlike
+    parting = np.argsort(-apart.parted_in, kind="stable")[:N_FEATURES]
+    bars, cuts = axes[1]
+    bars.barh(range(N_FEATURES), apart.parted_in[parting], color="0.72", height=0.62)
+    n_apart = len(apart.partings.trees)
+    title(bars, f"Where does it part from this benign one? Apart in {n_apart}", apart)
+    bars.set_xlabel("trees in which they part here")
+    for place, f in enumerate(parting):
+        thresholds = apart.partings.thresholds[apart.partings.features == f]
+        at = [rank(X, f, threshold) for threshold in thresholds]
+        cuts.vlines(at, place - 0.31, place + 0.31, color="#aa3377", alpha=0.25, linewidth=1.5)
+    mark(cuts, X, parting, tumour, X.iloc[row], BENIGN, "the benign training tumour")
+    cuts.vlines([], 0, 0, color="#aa3377", label="a split at which they part, in one tree")
+
+    for (bars, right), features in zip(axes, (deciding, parting), strict=True):
+        bars.set_yticks(range(len(features)), [X.columns[f] for f in features])
+        bars.invert_yaxis()
+        bars.spines[["top", "right"]].set_visible(False)
+        bars.tick_params(axis="y", length=0)
+        right.set(xlim=(-0.02, 1.02))
+        right.set_xticks([0, 0.25, 0.5, 0.75, 1], ["lowest", "25%", "median", "75%", "highest"])
+        right.set_xlabel("values, by their rank among the training tumours")
+        right.spines[["top", "right", "left"]].set_visible(False)
+        right.tick_params(axis="y", length=0)
+        right.legend(loc="lower left", bbox_to_anchor=(0.015, 0.02), edgecolor="0.85", framealpha=1)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(out, dpi=150)
+
+
+def title(axis, text, explained):
+    """Write above both panels of a row."""
+    text = f"{text} of {explained.n_trees} trees"
+    axis.set_title(text, x=-0.46, ha="left", fontsize=13, fontweight="bold", pad=12)
+
+
+def rank(X, feature, value):
+    """The share of training tumours with a smaller value, ties halved."""
+    column = np.sort(X.iloc[:, feature])
+    return np.mean([np.searchsorted(column, value, side) for side in ("left", "right")]) / len(X)
+
+
+def write(axis, at, place, end, side):
+    """Name the end of an interval, where it has one."""
+    if np.isfinite(end):
+        shift = -0.008 if side == "right" else 0.008
+        axis.text(at + shift, place, f"{end:.4g}", va="center", ha=side, fontsize=8, color="0.35")
+
+
+def mark(axis, X, features, new, known, color, name):
+    """Show the values of both tumours."""
+    places = np.arange(len(features))
+    axis.hlines(places, 0, 1, color="0.9", linewidth=1, zorder=0)
+    for row, marker, size, colour, label in (
+        (known, "o", 62, color, name),
+        (new, "*", 130, NEW, "the new tumour"),
+    ):
+        at = [rank(X, f, row.iloc[f]) for f in features]
+        axis.scatter(
+            at, places, s=size, marker=marker, color=colour, label=label, zorder=3,
+            edgecolors="white", linewidths=0.7,
+        )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""What people do with proximities: predict, embed, find outliers and prototypes, impute, explain.
+
+Estimators take ``proximity`` first: a :class:`leafkernel.ForestProximity`, a forest, the name of a
+scheme, or nothing. Functions take a fitted :class:`leafkernel.ForestProximity`. None forms P.
+"""
+
+from leafkernel.tasks.clustering import (
+    ProximityHDBSCAN,
+    ProximityKMedoids,
+    ProximitySpectralClustering,
+)
+from leafkernel.tasks.embedding import LeafEmbedding, LeafPCA
+from leafkernel.tasks.explanation import (
+    PredictionExplanation,
+    explain_prediction,
+    local_importance,
+)
+from leafkernel.tasks.imputation import ProximityImputer
+from leafkernel.tasks.kernels import (
+    ForestKernel,
+    ProximityKernel,
+    ProximityNeighborsTransformer,
+)
+from leafkernel.tasks.outliers import ProximityOutlierDetector, outlier_scores
+from leafkernel.tasks.pair_explanation import PairExplanation, Partings, explain_pair
+from leafkernel.tasks.prediction import ProximityClassifier, trust_scores
+from leafkernel.tasks.prototypes import (
+    ClassPrototypes,
+    PrototypeClassifier,
+    Prototypes,
+    class_prototypes,
+    medoids,
+    select_prototypes,
+)
+from leafkernel.tasks.regression import Calibration, ProximityRegressor
+
+__all__ = [
+    "Calibration",
+    "ClassPrototypes",
+    "ForestKernel",
+    "LeafEmbedding",
+    "LeafPCA",
+    "PairExplanation",
+    "Partings",
+    "PredictionExplanation",
+    "PrototypeClassifier",
+    "Prototypes",
+    "ProximityClassifier",
+    "ProximityHDBSCAN",
+    "ProximityImputer",
+    "ProximityKMedoids",
+    "ProximityKernel",
+    "ProximityNeighborsTransformer",
+    "ProximityOutlierDetector",
+    "ProximityRegressor",
+    "ProximitySpectralClustering",
+    "class_prototypes",
+    "explain_pair",
+    "explain_prediction",
+    "local_importance",
+    "medoids",
+    "outlier_scores",
+    "select_prototypes",
+    "trust_scores",
+]

@@ -1,0 +1,175 @@
+"""What every task begins with: a fitted proximity, made from whatever the user gave for one."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor, RandomTreesEmbedding
+from sklearn.utils import _safe_indexing
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
+
+from leafkernel._validation import check_columns
+from leafkernel.proximity import ForestProximity
+from leafkernel.schemes import WeightScheme
+
+Array = npt.NDArray[Any]
+Target = Literal["classes", "numbers", "none"]
+
+_FORESTS = {
+    "classes": RandomForestClassifier,
+    "numbers": RandomForestRegressor,
+    "none": RandomTreesEmbedding,
+}
+
+# Floats with more values than these are numbers, not classes.
+_MOST_FLOAT_CLASSES = 20
+
+# The rows of X that are looked at to see whether a fitted proximity was fitted on them.
+_ROWS_COMPARED = 100
+
+
+class ProximityTask:
+    """Mixin of estimators that work on a proximity.
+
+    Their first parameter is ``proximity``: a :class:`ForestProximity`; or a forest, which then
+    gets the task's default scheme; or the name of a scheme, which then gets a default forest; or
+    None for the defaults of both. What is fitted already is used as it is, and ``fit`` must then
+    be given the samples that it was fitted on.
+    """
+
+    proximity: Any
+    n_jobs: int | None
+    random_state: Any
+
+    #: The scheme where the user named none, with targets and without.
+    _default_scheme = "gap"
+    _default_unsupervised_scheme = "uniform"
+    #: What the default forest predicts, where that does not depend on y.
+    _target: Target | None = None
+
+    def _make_proximity(self, y: Any = None) -> ForestProximity:
+        """Return the proximity that was asked for, fitted or not."""
+        given = self.proximity
+        if isinstance(given, ForestProximity):
+            return given
+        named = given is None or isinstance(given, (str, WeightScheme))
+        target = self._target or target_of(y)
+        forest = given
+        if named:
+            forest = _FORESTS[target](n_jobs=self.n_jobs, random_state=self.random_state)
+        scheme = given
+        if given is None or not named:
+            unsupervised = named and target == "none"
+            scheme = self._default_unsupervised_scheme if unsupervised else self._default_scheme
+        return ForestProximity(forest, scheme, n_jobs=self.n_jobs)
+
+    def _fit_proximity(self, X: Any, y: Any, sample_weight: Any = None) -> ForestProximity:
+        """Fit what is not fitted yet, and learn the columns of X."""
+        proximity = self._make_proximity(y)
+        if is_fitted(proximity):
+            check_same_samples(proximity, X)
+        else:
+            # The parameters as they are: clone() would take the fit from a fitted forest.
+            parameters = proximity.get_params(deep=False)
+            proximity = type(proximity)(**parameters).fit(X, y, sample_weight)
+        check_columns(self, X, reset=True)
+        return proximity
+
+    def __sklearn_tags__(self) -> Any:  # scikit-learn >= 1.6
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        inherited = self._make_proximity().__sklearn_tags__()
+        tags.input_tags.sparse = inherited.input_tags.sparse
+        tags.input_tags.allow_nan = inherited.input_tags.allow_nan
+        if tags.transformer_tags is not None:
+            tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    def _more_tags(self) -> dict[str, Any]:  # scikit-learn < 1.6
+        allow_nan = self._make_proximity()._get_tags()["allow_nan"]
+        return {"allow_nan": allow_nan, "preserves_dtype": []}
+
+
+def target_of(y: Any) -> Target:
+    """Return what a forest for these targets predicts."""
+    if y is None:
+        return "none"
+    values = np.asarray(y)
+    # scikit-learn takes floats without a fraction for classes, however many there are.
+    many = values.dtype.kind == "f" and len(np.unique(values)) > _MOST_FLOAT_CLASSES
+    return "numbers" if many or type_of_target(y).startswith("continuous") else "classes"
+
+
+def is_fitted(proximity: ForestProximity) -> bool:
+    """Return whether a proximity is fitted."""
+    return hasattr(proximity, "kernel_")
+
+
+def check_proximity(proximity: Any) -> ForestProximity:
+    """Refuse anything but a fitted proximity."""
+    if not isinstance(proximity, ForestProximity):
+        raise TypeError(
+            "expected a fitted ForestProximity first; got an object of type "
+            f"{type(proximity).__name__}. Wrap a forest: ForestProximity(forest).fit(X, y)."
+        )
+    check_is_fitted(proximity, "kernel_")
+    return proximity
+
+
+def check_same_samples(proximity: ForestProximity, X: Any) -> None:
+    """Refuse samples that a fitted proximity was not fitted on, as far as its leaves can tell."""
+    n_samples = X.shape[0] if hasattr(X, "shape") else len(X)
+    known = proximity.kernel_.leaf
+    same = n_samples == proximity.n_samples_fit_
+    if same:
+        rows = np.linspace(0, n_samples - 1, min(n_samples, _ROWS_COMPARED)).astype(int)
+        leaves = proximity._router.leaves(_safe_indexing(X, rows))
+        same = np.array_equal(leaves, known[rows, : leaves.shape[1]])
+    if not same:
+        raise ValueError(
+            f"the proximity was fitted on {proximity.n_samples_fit_} other samples than the "
+            f"{n_samples} given to fit; give the same, or an unfitted proximity."
+        )
+
+
+def check_labels(y: Any, n_samples: int) -> tuple[Array, npt.NDArray[np.intp]]:
+    """Return the classes, sorted, and the code of each training sample's class."""
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels.ravel()
+    if labels.ndim != 1:
+        raise ValueError(f"y must hold one label for each sample; got shape {labels.shape}.")
+    check_length("y", labels, n_samples)
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError("y holds NaN or infinity; give every training sample a label.")
+    classes, codes = np.unique(labels, return_inverse=True)
+    return classes, codes.astype(np.intp)
+
+
+def check_classes(y: Any, task: object) -> Array:
+    """Return the classes given to a classifier, shape (n,), or say what is wrong with them."""
+    if y is None:
+        name = type(task).__name__
+        raise ValueError(f"{name} requires y to be passed, but the target y is None; give classes.")
+    labels: Array = column_or_1d(y, warn=True)
+    check_array(labels, ensure_2d=False, dtype=None, input_name="y")
+    check_classification_targets(labels)
+    return labels
+
+
+def check_length(name: str, values: Any, n_samples: int) -> None:
+    """Refuse anything but one row for each training sample."""
+    if len(values) != n_samples:
+        raise ValueError(
+            f"{name} has {len(values)} rows, but there are {n_samples} training samples; give one "
+            "for each, in the order of fit."
+        )
+
+
+def indicators(codes: npt.NDArray[np.intp], n_classes: int) -> npt.NDArray[np.float64]:
+    """Return one column for each class: 1 where a sample is of it, else 0."""
+    table: npt.NDArray[np.float64] = np.zeros((len(codes), n_classes))
+    table[np.arange(len(codes)), codes] = 1.0
+    return table

@@ -1,0 +1,112 @@
+"""Greedy choice of samples that all others are near to (facility location), column by column."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from leafkernel._validation import count_threads
+from leafkernel.proximity import ForestProximity
+from leafkernel.tasks._base import Array, indicators
+
+# Columns that are computed at once: more than one is nearly free, too many are in vain.
+_COLUMNS_AT_ONCE = 32
+
+
+def column_reader(prox: ForestProximity) -> Callable[[Array], csr_array]:
+    """Return a function from training samples to their columns of P, as rows of shape (k, n)."""
+    kernel, engine = prox.kernel_, prox._engine()
+    if prox.scheme_.symmetric or kernel.symmetrize:
+        product = kernel.training_product()
+    else:
+        product = kernel.transposed_product(n_threads=count_threads(prox.n_jobs))
+    return lambda rows: engine.rows(product.take(np.asarray(rows, dtype=np.int64)), sort=False)
+
+
+def column_sums(prox: ForestProximity, values: Array) -> npt.NDArray[np.float64]:
+    """Return Pᵀ @ values, shape (n, c): what each training sample is to others."""
+    if prox.scheme_.symmetric or prox.kernel_.symmetrize:
+        return prox.weighted_sums(values)
+    return np.asarray(prox.operator().T @ values)
+
+
+def choose_facilities(
+    prox: ForestProximity, codes: npt.NDArray[np.intp], *, most: int, min_gain: float
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Choose samples of each class, class by class, and return them with their gains.
+
+    The gain of a sample is what it adds to Σ_i max_j P_ij over the samples i of its class and the
+    chosen j, with P_jj = 1. Gains only fall as others are chosen, so an old gain is a bound: the
+    sample with the largest bound is chosen once its gain is up to date (lazy evaluation, Minoux
+    1978). The first bounds are sums of columns, which cost one product with a block of vectors.
+
+    Parameters
+    ----------
+    prox : ForestProximity
+        A fitted proximity.
+    codes : ndarray of int of shape (n,)
+        Class of each training sample.
+    most : int
+        Most samples to choose of a class.
+    min_gain : float
+        Least gain, as a share of the samples of the class, of all but the first.
+    """
+    n_classes = int(codes.max()) + 1
+    read_columns = column_reader(prox)
+    sums = column_sums(prox, indicators(codes, n_classes))
+    rows: list[int] = []
+    gains: list[float] = []
+    for c in range(n_classes):
+        members = np.flatnonzero(codes == c)
+        inside = codes == c
+        nearest = np.zeros(len(codes))  # proximity of each sample to the nearest chosen one
+        bounds = sums[members, c] + 1
+        queue = [(-bound, int(j), -1) for bound, j in zip(bounds, members, strict=True)]
+        heapq.heapify(queue)
+        n_chosen = 0
+        while queue and n_chosen < min(most, len(members)):
+            if queue[0][2] == n_chosen:
+                gain, j, _ = heapq.heappop(queue)
+                if n_chosen > 0 and -gain < min_gain * len(members):
+                    break
+                reach = _reach(read_columns(np.array([j])), np.array([j]))[0]
+                nearest[reach[0]] = np.maximum(nearest[reach[0]], reach[1])
+                rows.append(j)
+                gains.append(-gain)
+                n_chosen += 1
+                continue
+            stale = _pop_stale(queue, n_chosen)
+            for j, (others, closeness) in zip(
+                stale, _reach(read_columns(stale), stale), strict=True
+            ):
+                more = np.maximum(closeness - nearest[others], 0)[inside[others]].sum()
+                heapq.heappush(queue, (-float(more), int(j), n_chosen))
+    return np.array(rows, dtype=np.int64), np.array(gains)
+
+
+def _pop_stale(queue: list[tuple[float, int, int]], now: int) -> Array:
+    """Take the candidates with the largest bounds off the queue, up to one that is up to date."""
+    stale: list[int] = []
+    while queue and len(stale) < _COLUMNS_AT_ONCE and queue[0][2] != now:
+        stale.append(heapq.heappop(queue)[1])
+    return np.array(stale)
+
+
+def _reach(columns: csr_array, own: Array) -> list[tuple[Array, Array]]:
+    """Return the samples that each column reaches, and how close; each is one to itself."""
+    reach = []
+    for i, j in enumerate(own):
+        part = slice(columns.indptr[i], columns.indptr[i + 1])
+        others = columns.indices[part]
+        not_itself = others != j
+        reach.append(
+            (
+                np.append(others[not_itself], j),
+                np.append(columns.data[part][not_itself].astype(np.float64), 1.0),
+            )
+        )
+    return reach

@@ -1,0 +1,156 @@
+"""The paths of trees: which splits lead to a leaf, and how many bits each of them gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from leafkernel.forests import Unavailable
+from leafkernel.forests._base import numbered_names
+from leafkernel.forests._trees import Tree, parents
+from leafkernel.proximity import ForestProximity
+
+Array = npt.NDArray[Any]
+Doubles = npt.NDArray[np.float64]
+
+
+def read_trees(prox: ForestProximity, what: str) -> tuple[Sequence[Tree], Array]:
+    """Return the trees of a fitted proximity and the names of the features that they split on."""
+    known = getattr(prox, "feature_names_in_", None)
+    names = numbered_names(prox.n_features_in_) if known is None else np.asarray(known, object)
+    try:
+        return prox._router.trees(), prox._router.feature_names(names)
+    except Unavailable as error:
+        raise ValueError(f"{what} needs the splits of the trees, but {error}.") from error
+
+
+@dataclass(frozen=True)
+class TreePaths:
+    r"""The paths to the leaves of one tree.
+
+    A split takes the :math:`n` training samples at its node to :math:`n'` in the child on the path,
+    and so gives :math:`\log_2(n / n')` bits. Over a path they add up to
+    :math:`\log_2(n_{\text{root}} / n_{\text{leaf}})`.
+
+    Attributes
+    ----------
+    tree : Tree
+        Its splits.
+    parent : ndarray of int of shape (n_nodes,)
+        The parent of each node, -1 for the root.
+    leaf_nodes : ndarray of int of shape (n_leaves,)
+        The node of each leaf.
+    counts : ndarray of float64 of shape (n_nodes,)
+        Training samples that pass through each node; 1/2 where there are none, for the bits.
+    bits : ndarray of float64 of shape (n_nodes,)
+        What the split above each node gives; 0 for the root.
+    """
+
+    tree: Tree
+    parent: Array
+    leaf_nodes: Array
+    counts: Doubles
+    bits: Doubles
+
+    @classmethod
+    def of(cls, tree: Tree, leaf_mass: Array) -> TreePaths:
+        """Count the training samples through each node, given those in each leaf."""
+        left, right = tree.children_left, tree.children_right
+        leaf_nodes = np.flatnonzero(left < 0)
+        counts: Doubles = np.zeros(len(left))
+        counts[leaf_nodes] = leaf_mass
+        for nodes in reversed(_levels(left, right)):
+            counts[nodes] = counts[left[nodes]] + counts[right[nodes]]
+        counts = np.maximum(counts, 0.5)
+        parent = parents(tree)
+        bits: Doubles = np.zeros(len(left))
+        below = parent >= 0
+        bits[below] = np.log2(counts[parent[below]] / counts[below])
+        return cls(tree, parent, leaf_nodes, counts, bits)
+
+    def bits_by_feature(self, leaves: Array, n_features: int) -> Doubles:
+        """Return the bits that each feature gives on the paths to some leaves, shape (k, p)."""
+        feature = self.tree.feature
+        table: Doubles = np.zeros((len(leaves), n_features))
+        nodes, path = self.leaf_nodes[leaves], np.arange(len(leaves))
+        while True:  # all leaves climb together, one level at a time
+            above = self.parent[nodes]
+            climbing = above >= 0
+            if not climbing.any():
+                return table
+            nodes, above, path = nodes[climbing], above[climbing], path[climbing]
+            table[path, feature[above]] += self.bits[nodes]
+            nodes = above
+
+    def climb(self, leaf: int) -> Iterator[tuple[int, int]]:
+        """Yield each node from a leaf up to below the root, and its parent."""
+        node = int(self.leaf_nodes[leaf])
+        while (above := int(self.parent[node])) >= 0:
+            yield node, above
+            node = above
+
+    def parting(self, first: int, second: int) -> tuple[int, int]:
+        """Return the node at which the paths to two leaves part, and how deep it lies."""
+        on_path = [above for _, above in self.climb(first)]
+        depth = {node: len(on_path) - 1 - k for k, node in enumerate(on_path)}
+        node = next(above for _, above in self.climb(second) if above in depth)
+        return node, depth[node]
+
+
+@dataclass(frozen=True)
+class Box:
+    """The values of each feature with which a sample stays in all leaves that were met.
+
+    Attributes
+    ----------
+    low, high : ndarray of float64 of shape (p,)
+        Above ``low`` and up to ``high``; infinite where open.
+    missing : ndarray of bool of shape (p,)
+        Whether a sample without a value stays, too.
+    by_category : ndarray of bool of shape (p,)
+        Whether a split was by category, so that no interval tells all.
+    """
+
+    low: Doubles
+    high: Doubles
+    missing: npt.NDArray[np.bool_]
+    by_category: npt.NDArray[np.bool_]
+
+    @classmethod
+    def unbounded(cls, n_features: int) -> Box:
+        """Return the box that holds everything."""
+        return cls(
+            np.full(n_features, -np.inf),
+            np.full(n_features, np.inf),
+            np.ones(n_features, dtype=bool),
+            np.zeros(n_features, dtype=bool),
+        )
+
+    def narrow(self, paths: TreePaths, leaf: int) -> None:
+        """Keep only what reaches a leaf."""
+        tree = paths.tree
+        left, feature, threshold = tree.children_left, tree.feature, tree.threshold
+        missing_left = tree.missing_go_to_left
+        for node, above in paths.climb(leaf):
+            f, value, to_left = feature[above], threshold[above], left[above] == node
+            self.missing[f] &= bool(missing_left[above]) == to_left
+            if np.isnan(value):
+                self.by_category[f] = True
+            elif to_left:
+                self.high[f] = min(self.high[f], value)
+            else:
+                self.low[f] = max(self.low[f], value)
+
+
+def _levels(left: Array, right: Array) -> list[Array]:
+    """Return the inner nodes of each depth, from the root down."""
+    nodes, levels = np.zeros(1, dtype=np.int64), []
+    while len(nodes):
+        inner = nodes[left[nodes] >= 0]
+        levels.append(inner)
+        nodes = np.concatenate([left[inner], right[inner]])
+    return levels

@@ -1,0 +1,59 @@
+"""Quantiles of the training targets, weighted by proximity, one block of rows at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from leafkernel.proximity import ForestProximity
+
+Array = npt.NDArray[Any]
+
+# Shares are sums of single-precision weights: a level that is missed by less has been reached.
+_TOLERANCE = 1e-7
+
+
+def weighted_quantiles(
+    proximity: ForestProximity, y: Array, X: Any, levels: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """Return the quantiles of each row, shape (m, k), and which rows have no weight at all.
+
+    Those get the quantiles of all targets, unweighted.
+    """
+    order = np.argsort(y, kind="stable")
+    sorted_y = y[order]
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    found, empty = [], []
+    for _, block in proximity.iter_proximity(X):
+        by_target = csr_array((block.data, rank[block.indices], block.indptr), shape=block.shape)
+        by_target.sort_indices()
+        blockwise, without = _of_block(by_target, sorted_y, levels)
+        found.append(blockwise)
+        empty.append(without)
+    return np.concatenate(found), np.concatenate(empty)
+
+
+def _of_block(
+    block: csr_array, sorted_y: Array, levels: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    # One running sum over the whole block grows from row to row, so that one search finds the place
+    # of every level of every row.
+    running = np.concatenate([[0.0], np.cumsum(block.data, dtype=np.float64)])
+    begin, end = block.indptr[:-1], block.indptr[1:]
+    before, mass = running[begin], running[end] - running[begin]
+    empty = mass <= 0
+    wanted = before[:, None] + mass[:, None] * np.maximum(levels - _TOLERANCE, 0)
+    # running[i + 1] is the sum up to and with entry i.
+    place = np.searchsorted(running[1:], wanted, side="left")
+    last = np.maximum(end - 1, begin)[:, None]
+    place = np.clip(place, begin[:, None], last)
+    of_all = np.clip(np.ceil((levels - _TOLERANCE) * len(sorted_y)) - 1, 0, None).astype(int)
+    if block.nnz == 0:
+        return np.tile(sorted_y[of_all], (len(empty), 1)), empty
+    quantiles = sorted_y[block.indices[np.minimum(place, block.nnz - 1)]]
+    quantiles[empty] = sorted_y[of_all]
+    return quantiles, empty

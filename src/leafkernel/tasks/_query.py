@@ -1,0 +1,64 @@
+"""One sample that is asked about: a training sample by its number, or a new one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from leafkernel._validation import check_row_numbers
+from leafkernel.kernel import Product
+from leafkernel.proximity import ForestProximity
+
+
+@dataclass(frozen=True)
+class Query:
+    """A sample and its row of P.
+
+    Attributes
+    ----------
+    label : str
+        What to call it.
+    row : int or None
+        Its number, if it is a training sample.
+    product : Product
+        Its row of P, yet to be computed.
+    """
+
+    label: str
+    row: int | None
+    product: Product
+
+
+def is_row_number(sample: Any) -> bool:
+    """Return whether a sample is given as the number of a training sample."""
+    return isinstance(sample, (int, np.integer)) and not isinstance(sample, bool)
+
+
+def training_row(prox: ForestProximity, row: Any, name: str) -> Query:
+    """Return a training sample in its training role."""
+    number = int(check_row_numbers(name, np.asarray([row]), prox.n_samples_fit_)[0])
+    product = prox.kernel_.training_product(slice(number, number + 1))
+    return Query(f"training row {number}", number, product)
+
+
+def new_sample(prox: ForestProximity, sample: Any, name: str) -> Query:
+    """Return a sample taken as unseen."""
+    if hasattr(sample, "to_frame") and getattr(sample, "ndim", 2) == 1:
+        sample = sample.to_frame().T.infer_objects()  # a row of a data frame, as pandas gives it
+    if not hasattr(sample, "shape"):
+        sample = np.asarray(sample)
+    if len(sample.shape) == 1:
+        sample = sample.reshape(1, -1)
+    if len(sample.shape) != 2 or sample.shape[0] != 1:
+        raise ValueError(
+            f"{name} must be one sample, of shape (1, n_features) or (n_features,); got shape "
+            f"{tuple(sample.shape)}."
+        )
+    return Query("a new sample", None, prox._product(sample))
+
+
+def number(value: float) -> str:
+    """Return a number as one would write it."""
+    return f"{value:.4g}"

@@ -1,0 +1,166 @@
+"""Clusters of any shape, from the graph of nearest neighbours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.cluster import HDBSCAN
+from sklearn.utils.validation import check_is_fitted
+
+from leafkernel._validation import check_count
+from leafkernel.tasks._base import ProximityTask
+from leafkernel.tasks.clustering._votes import Labels, check_enough, vote
+
+# The distance of samples that share every leaf, and the proximity of neighbours that share none:
+# zeros would be no edges.
+_TOUCHING = 1e-12
+_UNLIKE = 1e-12
+
+
+class ProximityHDBSCAN(ProximityTask, ClusterMixin, BaseEstimator):
+    """Clusters of any shape and number, and noise, from the graph of nearest neighbours.
+
+    Distances are 1 - p. What the graph leaves apart is at distance 1, as it is where p is zero.
+
+    Parameters
+    ----------
+    proximity : ForestProximity, forest, scheme or None, default=None
+        Where the similarity comes from; by default "uniform" on a random forest, or on totally
+        random trees where ``fit`` is given no y.
+    min_cluster_size : int, default=10
+        Smallest cluster.
+    min_samples : int, default=None
+        Neighbours that make a sample dense; by default ``min_cluster_size``.
+    n_neighbors : int, default=30
+        Neighbours in the graph, at least ``min_samples``.
+    n_jobs : int, default=None
+        Threads, where ``proximity`` does not say.
+    random_state : int or RandomState, default=None
+        Seed of the default forest.
+
+    Attributes
+    ----------
+    proximity_ : ForestProximity
+        The fitted proximity.
+    labels_ : ndarray of int of shape (n,)
+        Cluster of each training sample, -1 for noise.
+    probabilities_ : ndarray of shape (n,)
+        How strongly each belongs to its cluster.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from leafkernel.tasks import ProximityHDBSCAN
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = ProximityHDBSCAN(min_cluster_size=15, random_state=0).fit(X, y)
+    >>> int(model.labels_.max()) + 1
+    3
+    """
+
+    _default_scheme = "uniform"
+
+    def __init__(
+        self,
+        proximity: Any = None,
+        *,
+        min_cluster_size: int = 10,
+        min_samples: int | None = None,
+        n_neighbors: int = 30,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.proximity = proximity
+        self.min_cluster_size = min_cluster_size
+        self.min_samples = min_samples
+        self.n_neighbors = n_neighbors
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ProximityHDBSCAN:
+        """Fit the proximity and find the clusters.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
+            Training samples.
+        y : array-like of shape (n,), default=None
+            Targets of the forest.
+        sample_weight : array-like of shape (n,), default=None
+            Weights for the fit of the forest.
+
+        Returns
+        -------
+        ProximityHDBSCAN
+            Itself.
+        """
+        smallest = check_count("min_cluster_size", self.min_cluster_size, at_least=2)
+        dense = (
+            smallest if self.min_samples is None else check_count("min_samples", self.min_samples)
+        )
+        k = max(check_count("n_neighbors", self.n_neighbors), dense)
+        prox = self._fit_proximity(X, y, sample_weight)
+        n = prox.n_samples_fit_
+        check_enough(prox)
+        model = HDBSCAN(
+            min_cluster_size=min(smallest, n),
+            min_samples=min(dense, n),
+            metric="precomputed",
+            copy=False,
+        )
+        graph = prox.kneighbors_graph(n_neighbors=min(k, n - 1))
+        model.fit(_distances(graph))
+        alone = np.asarray(graph.max(axis=1).todense()).ravel() <= 0  # alike to none: noise
+        self.proximity_ = prox
+        self.labels_ = np.where(alone, -1, model.labels_)
+        self.probabilities_ = np.where(alone, 0.0, model.probabilities_)
+        return self
+
+    def predict(self, X: Any) -> Labels:
+        """Return the cluster that most of each sample's proximity falls on.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dataframe} of shape (m, n_features)
+            Samples, all taken as unseen.
+
+        Returns
+        -------
+        ndarray of int of shape (m,)
+            Clusters; -1 where noise, or nothing, is what a sample is most similar to.
+        """
+        check_is_fitted(self, "proximity_")
+        return vote(self.proximity_, self.labels_, X)
+
+
+def _distances(graph: csr_array) -> csr_array:
+    """Return a graph of proximities with distances 1 - p, in one piece.
+
+    Both ways count: the larger proximity of a pair holds. Each sample is its own neighbour, and
+    parts that the graph leaves apart are linked at distance 1.
+    """
+    arrays = (np.maximum(graph.data, _UNLIKE), graph.indices, graph.indptr)
+    graph = csr_array(arrays, shape=graph.shape)
+    graph = graph.maximum(graph.T).tocsr()
+    n_parts, part = connected_components(graph, directed=False)
+    first = np.unique(part, return_index=True)[1]
+    own = np.arange(graph.shape[0])
+    rows, columns = graph.nonzero()
+    distance = np.concatenate(
+        [
+            1 - np.asarray(graph[rows, columns], dtype=np.float64).ravel(),
+            np.zeros(len(own)),
+            np.ones(2 * (n_parts - 1)),
+        ]
+    )
+    places = (
+        np.concatenate([rows, own, first[:-1], first[1:]]),
+        np.concatenate([columns, own, first[1:], first[:-1]]),
+    )
+    # SciPy's trees want 32-bit indices on older versions.
+    whole = csr_array((np.maximum(distance, _TOUCHING), places), shape=graph.shape)
+    whole.indices, whole.indptr = whole.indices.astype(np.int32), whole.indptr.astype(np.int32)
+    return whole

@@ -1,0 +1,109 @@
+"""Clusters of the random walk that a forest's similarity makes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.cluster import KMeans
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from leafkernel.tasks._base import ProximityTask
+from leafkernel.tasks.clustering._votes import Labels, check_clusters
+from leafkernel.tasks.embedding._kernel_maps import DiffusionMap, Proximities
+
+
+class ProximitySpectralClustering(ProximityTask, ClusterMixin, BaseEstimator):
+    """Spectral clustering of a forest's similarity, which never forms it.
+
+    Parameters
+    ----------
+    proximity : ForestProximity, forest, scheme or None, default=None
+        Where the similarity comes from; by default "kerf" on a random forest, or on totally random
+        trees where ``fit`` is given no y.
+    n_clusters : int, default=8
+        Number of clusters.
+    n_jobs : int, default=None
+        Threads, where ``proximity`` does not say.
+    random_state : int or RandomState, default=None
+        Seed of the default forest and of k-means.
+
+    Attributes
+    ----------
+    proximity_ : ForestProximity
+        The fitted proximity.
+    labels_ : ndarray of int of shape (n,)
+        Cluster of each training sample.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.metrics import adjusted_rand_score
+    >>> from leafkernel.tasks import ProximitySpectralClustering
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = ProximitySpectralClustering(n_clusters=3, random_state=0).fit(X, y)
+    >>> bool(adjusted_rand_score(y, model.labels_) > 0.9)
+    True
+    """
+
+    _default_scheme = "kerf"
+    _default_unsupervised_scheme = "kerf"
+
+    def __init__(
+        self,
+        proximity: Any = None,
+        *,
+        n_clusters: int = 8,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.proximity = proximity
+        self.n_clusters = n_clusters
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ProximitySpectralClustering:
+        """Fit the proximity and find the clusters.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
+            Training samples.
+        y : array-like of shape (n,), default=None
+            Targets of the forest.
+        sample_weight : array-like of shape (n,), default=None
+            Weights for the fit of the forest.
+
+        Returns
+        -------
+        ProximitySpectralClustering
+            Itself.
+        """
+        prox = self._fit_proximity(X, y, sample_weight)
+        k = check_clusters(self.n_clusters, prox)
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        self._map = DiffusionMap.fit(
+            Proximities(prox), prox.n_samples_fit_, max(k - 1, 1), random_state=seed
+        )
+        self._kmeans = KMeans(k, n_init=10, random_state=seed).fit(self._map.coordinates)
+        self.labels_ = self._kmeans.labels_
+        self.proximity_ = prox
+        return self
+
+    def predict(self, X: Any) -> Labels:
+        """Return the cluster of each sample, all taken as unseen.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dataframe} of shape (m, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of int of shape (m,)
+            Clusters.
+        """
+        check_is_fitted(self, "proximity_")
+        return np.asarray(self._kmeans.predict(self._map.transform(X)))

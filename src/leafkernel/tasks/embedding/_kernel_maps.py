@@ -1,0 +1,290 @@
+"""Coordinates from the spectrum of P: kernel principal components, diffusion, singular vectors.
+
+Each map is fitted to the training samples and then takes others; none forms P.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse.linalg import LinearOperator, svds
+from sklearn.utils import check_random_state
+
+from leafkernel._validation import count_threads
+from leafkernel.kernel import Product
+from leafkernel.leaf_index import Samples
+from leafkernel.operator import ProximityOperator
+from leafkernel.proximity import ForestProximity
+from leafkernel.tasks.embedding._spectrum import top_eigenpairs
+
+Array = npt.NDArray[Any]
+
+# Eigenvalues below this share of the largest are rounding errors, and so are their vectors.
+_NOISE = 1e-10
+
+
+class Kernel(Protocol):
+    """A symmetric kernel as something to multiply vectors with."""
+
+    def of_training(self, V: Array) -> Array:
+        """Multiply the training samples' rows with V, shape (n, c)."""
+
+    def of_unseen(self, X: Any, V: Array) -> Array:
+        """Multiply the rows of unseen samples with V, shape (n, c)."""
+
+
+@dataclass(frozen=True)
+class LeafCoordinates:
+    """The inner products of leaf coordinates, Q Qᵀ."""
+
+    prox: ForestProximity
+
+    def __post_init__(self) -> None:
+        self.prox._require_separable("leaf coordinates")
+
+    def of_training(self, V: Array) -> Array:
+        """Multiply the training samples' rows with V, shape (n, c)."""
+        return self._apply(self._training_product, V)
+
+    def of_unseen(self, X: Any, V: Array) -> Array:
+        """Multiply the rows of unseen samples with V, shape (n, c)."""
+        return self._apply(self._product(self.prox._unseen(X)), V)
+
+    @cached_property
+    def _training_product(self) -> Product:
+        return self._product(None)
+
+    def _product(self, samples: Samples | None) -> Product:
+        prox = self.prox
+        return prox.kernel_.gram_product(samples, n_threads=count_threads(prox.n_jobs))
+
+    def _apply(self, product: Product, V: Array) -> Array:
+        return self.prox._engine().apply(replace(product, dtype=np.dtype(np.float64)), V)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"prox": self.prox}  # the product is made again where it is needed
+
+
+@dataclass(frozen=True)
+class Proximities:
+    """P, or (P + Pᵀ)/2 where it is not symmetric; rows of unseen samples are P's."""
+
+    prox: ForestProximity
+
+    def __post_init__(self) -> None:
+        self.prox._require_separable("operator")
+
+    def of_training(self, V: Array) -> Array:
+        """Multiply the training samples' rows with V, shape (n, c)."""
+        if self.prox.scheme_.symmetric or self.prox.kernel_.symmetrize:
+            return np.asarray(self._operator @ V)
+        return np.asarray((self._operator @ V + self._operator.T @ V) / 2)
+
+    def of_unseen(self, X: Any, V: Array) -> Array:
+        """Multiply the rows of unseen samples with V, shape (n, c)."""
+        return self.prox.weighted_sums(V, X)
+
+    @cached_property
+    def _operator(self) -> ProximityOperator:
+        return self.prox.operator()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"prox": self.prox}
+
+
+@dataclass(frozen=True)
+class SquaredDistances:
+    """The inner products, up to a shift, whose squared distances are 1 - P.
+
+    That is P/2 with a diagonal of ones, whatever the scheme's: each sample is at distance 0 from
+    itself.
+    """
+
+    prox: ForestProximity
+
+    def of_training(self, V: Array) -> Array:
+        """Multiply the training samples' rows with V, shape (n, c)."""
+        return np.asarray((self._proximities.of_training(V) + self._missing * V) / 2)
+
+    def of_unseen(self, X: Any, V: Array) -> Array:
+        """Multiply the rows of unseen samples with V, shape (n, c)."""
+        return self._proximities.of_unseen(X, V) / 2
+
+    @cached_property
+    def _proximities(self) -> Proximities:
+        return Proximities(self.prox)
+
+    @cached_property
+    def _missing(self) -> Array:
+        """What the diagonal lacks to one, shape (n, 1)."""
+        kernel = self.prox.kernel_
+        own = kernel.scheme_diagonal() if kernel.own_diagonal is None else kernel.own_diagonal
+        return np.asarray(1 - own)[:, None]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"prox": self.prox}
+
+
+@dataclass(frozen=True)
+class PrincipalMap:
+    """Kernel principal components: scores of the training samples, and a map for others.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n, k)
+        Coordinates of the training samples.
+    values : ndarray of shape (k,)
+        Eigenvalues of the centred kernel.
+    weights : ndarray of shape (n, k)
+        What a row of the kernel is multiplied with.
+    origin : ndarray of shape (k,)
+        What is then subtracted.
+    """
+
+    kernel: Kernel
+    scores: Array
+    values: Array
+    weights: Array
+    origin: Array
+
+    @classmethod
+    def fit(
+        cls, kernel: Kernel, n: int, k: int, *, solver: str = "auto", random_state: Any = None
+    ) -> PrincipalMap:
+        """Decompose the centred kernel, H K H with H = I - 11ᵀ/n."""
+
+        def centred(V: Array) -> Array:
+            out = kernel.of_training(V - V.mean(axis=0))
+            return np.asarray(out - out.mean(axis=0))
+
+        values, vectors = top_eigenpairs(centred, n, k, solver=solver, random_state=random_state)
+        values = np.maximum(values, 0)
+        scale = np.sqrt(values)
+        kept = values > _NOISE * max(values[0], np.finfo(float).tiny)
+        weights = vectors * np.divide(1.0, scale, out=np.zeros_like(scale), where=kept)
+        origin = kernel.of_training(weights).mean(axis=0)
+        return cls(kernel, vectors * scale, values, weights, origin)
+
+    def transform(self, X: Any) -> Array:
+        """Return the coordinates of unseen samples."""
+        return self.kernel.of_unseen(X, self.weights) - self.origin
+
+
+@dataclass(frozen=True)
+class DiffusionMap:
+    """Eigenvectors of the random walk that P makes, and their extension to others (Nyström).
+
+    Attributes
+    ----------
+    coordinates : ndarray of shape (n, k)
+        Right eigenvectors of the row-normalised kernel, without the constant one, times their
+        eigenvalues to the power of ``time``.
+    values : ndarray of shape (k,)
+        Eigenvalues.
+    """
+
+    kernel: Kernel
+    coordinates: Array
+    values: Array
+    _vectors: Array
+    _density: Array
+    _time: float
+
+    @classmethod
+    def fit(
+        cls,
+        kernel: Kernel,
+        n: int,
+        k: int,
+        *,
+        time: float = 0.0,
+        alpha: float = 0.0,
+        solver: str = "auto",
+        random_state: Any = None,
+    ) -> DiffusionMap:
+        """Decompose D^-1/2 K D^-1/2, where K is P divided by its row sums to the power alpha."""
+        density = _positive(kernel.of_training(np.ones((n, 1)))) ** alpha
+        degree = _positive(kernel.of_training(1 / density) / density)
+        scale = np.sqrt(degree) * density
+
+        def normalised(V: Array) -> Array:
+            return np.asarray(kernel.of_training(V / scale) / scale)
+
+        values, vectors = top_eigenpairs(
+            normalised, n, min(k + 1, n), solver=solver, random_state=random_state
+        )
+        # The first vector is the stationary one, constant after division by √D.
+        vectors = vectors[:, 1:] / np.sqrt(degree) * np.sqrt(degree.sum())
+        values = values[1:]
+        coordinates = vectors * np.abs(values) ** time
+        return cls(kernel, coordinates, values, vectors, density, time)
+
+    def transform(self, X: Any) -> Array:
+        """Return the coordinates of unseen samples: where their walk goes in one step."""
+        ones = np.ones((len(self._vectors), 1))
+        sums = self.kernel.of_unseen(X, np.hstack([self._vectors, ones]) / self._density)
+        kept = np.abs(self.values) > _NOISE
+        step = sums[:, :-1] / _positive(sums[:, -1:])
+        back = np.divide(
+            np.abs(self.values) ** self._time,
+            self.values,
+            out=np.zeros_like(self.values),
+            where=kept,
+        )
+        return np.asarray(step * back)
+
+
+@dataclass(frozen=True)
+class SingularMap:
+    """Left and right coordinates whose inner products are the best low-rank P.
+
+    Attributes
+    ----------
+    left, right : ndarray of shape (n, k)
+        Training samples as queries and as references.
+    values : ndarray of shape (k,)
+        Singular values, falling.
+    """
+
+    prox: ForestProximity
+    left: Array
+    right: Array
+    values: Array
+
+    @classmethod
+    def fit(cls, prox: ForestProximity, k: int, *, random_state: Any = None) -> SingularMap:
+        """Decompose P."""
+        operator = prox.operator()
+        n = operator.shape[0]
+        if k >= n:
+            raise ValueError(f"n_components={k} needs more than {k} training samples; got {n}.")
+        in_double = LinearOperator(
+            operator.shape,
+            matvec=lambda v: operator @ v.astype(np.float64),
+            rmatvec=lambda v: operator.T @ v.astype(np.float64),
+            matmat=lambda V: operator @ V.astype(np.float64),
+            rmatmat=lambda V: operator.T @ V.astype(np.float64),
+            dtype=np.float64,
+        )
+        start = check_random_state(random_state).uniform(-1, 1, n)
+        U, values, Vt = svds(in_double, k, v0=start)
+        order = np.argsort(values)[::-1]
+        U, values, V = U[:, order], values[order], Vt[order].T
+        signs = np.sign(U[np.abs(U).argmax(axis=0), np.arange(k)])
+        root = np.sqrt(values) * np.where(signs == 0, 1.0, signs)
+        return cls(prox, U * root, V * root, values)
+
+    def transform(self, X: Any) -> Array:
+        """Return the left coordinates of unseen samples."""
+        kept = self.values > _NOISE * max(self.values[0], np.finfo(float).tiny)
+        back = np.divide(1.0, self.values, out=np.zeros_like(self.values), where=kept)
+        return self.prox.weighted_sums(self.right * back, X)
+
+
+def _positive(sums: Array) -> Array:
+    """Return sums to divide by: 1 for the samples that are similar to none."""
+    return np.where(sums > 0, sums, 1.0)

@@ -1,0 +1,181 @@
+"""UMAP, t-SNE and PHATE of a forest's similarity, by the libraries that know them best."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from leafkernel._optional import require
+from leafkernel._validation import count_threads
+from leafkernel.proximity import ForestProximity
+
+Array = npt.NDArray[Any]
+
+_ROWS_AT_ONCE = 1 << 12
+_MEDIAN_STEPS = 10
+
+
+@contextmanager
+def _their_warnings_hidden() -> Iterator[None]:
+    """Keep what these libraries say to their developers from our users."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _require(module: str) -> ModuleType:
+    with _their_warnings_hidden():
+        return require(module, extra="embedding")
+
+
+class UmapOfScores:
+    """UMAP on principal scores; new samples by its own transform."""
+
+    def __init__(self, scores: Array, n_neighbors: int, parameters: dict[str, Any]) -> None:
+        umap = _require("umap")
+        n_neighbors = min(n_neighbors, len(scores) - 1)
+        self.model = umap.UMAP(n_neighbors=n_neighbors, **parameters)
+        with _their_warnings_hidden():
+            self.coordinates = self.model.fit_transform(scores)
+
+    def transform(self, scores: Array) -> Array:
+        """Return the positions of samples with these scores."""
+        with _their_warnings_hidden():
+            return np.asarray(self.model.transform(scores))
+
+
+class TsneOfScores:
+    """t-SNE on principal scores; new samples by openTSNE's own transform."""
+
+    def __init__(self, scores: Array, n_neighbors: int, parameters: dict[str, Any]) -> None:
+        tsne = _require("openTSNE")
+        perplexity = min(n_neighbors, (len(scores) - 1) / 3)
+        with _their_warnings_hidden():
+            self.model = tsne.TSNE(perplexity=perplexity, **parameters).fit(scores)
+        self.coordinates = np.asarray(self.model)
+
+    def transform(self, scores: Array) -> Array:
+        """Return the positions of samples with these scores."""
+        with _their_warnings_hidden():
+            return np.asarray(self.model.transform(scores))
+
+
+class PhateOfScores:
+    """PHATE on principal scores; new samples by its own transform."""
+
+    def __init__(self, scores: Array, n_neighbors: int, parameters: dict[str, Any]) -> None:
+        phate = _require("phate")
+        n_neighbors = min(n_neighbors, len(scores) - 2)
+        self.model = phate.PHATE(knn=n_neighbors, verbose=0, n_pca=None, **parameters)
+        with _their_warnings_hidden():
+            self.coordinates = np.asarray(self.model.fit_transform(scores))
+
+    def transform(self, scores: Array) -> Array:
+        """Return the positions of samples with these scores."""
+        with _their_warnings_hidden():
+            return np.asarray(self.model.transform(scores))
+
+
+class _OfNeighbors:
+    """A picture of the exact graph of nearest neighbours; new samples go among theirs."""
+
+    coordinates: Array
+
+    def __init__(self, prox: ForestProximity, n_neighbors: int) -> None:
+        self.prox = prox
+        self.n_neighbors = min(n_neighbors, prox.n_samples_fit_ - 1)
+
+    def transform(self, X: Any) -> Array:
+        """Return the median position of each sample's neighbours, weighted by proximity.
+
+        The median, since a sample whose neighbours lie in two groups belongs into one of them and
+        not between. A sample without neighbours is put in the middle.
+        """
+        weights, rows = self.prox.kneighbors(X, self.n_neighbors)
+        placed = np.empty((len(rows), self.coordinates.shape[1]))
+        for begin in range(0, len(rows), _ROWS_AT_ONCE):
+            part = slice(begin, begin + _ROWS_AT_ONCE)
+            placed[part] = _weighted_median(self.coordinates[rows[part]], weights[part])
+        placed[~weights.any(axis=1)] = self.coordinates.mean(axis=0)
+        return placed
+
+
+def _weighted_median(points: Array, weights: Array) -> Array:
+    """Return the geometric median of each row of points, shape (m, k, c), by weights (m, k)."""
+    weights = weights.astype(np.float64)
+    apart = np.linalg.norm(points[:, :, None] - points[:, None], axis=-1)
+    best = np.einsum("mij,mj->mi", apart, weights).argmin(axis=1)
+    # From the best of the points themselves, Weiszfeld's steps lead to the median.
+    median = points[np.arange(len(points)), best]
+    spread = apart.mean(axis=(1, 2))[:, None] + np.finfo(float).tiny
+    for _ in range(_MEDIAN_STEPS):
+        distance = np.linalg.norm(points - median[:, None], axis=-1)
+        pull = weights / np.maximum(distance, 1e-3 * spread)
+        mass = pull.sum(axis=1, keepdims=True)
+        moved = np.einsum("mk,mkc->mc", pull, points) / np.where(mass > 0, mass, 1.0)
+        median = np.where(mass > 0, moved, median)
+    return np.asarray(median)
+
+
+class UmapOfNeighbors(_OfNeighbors):
+    """UMAP on the exact graph of nearest neighbours."""
+
+    def __init__(
+        self, prox: ForestProximity, start: Array, n_neighbors: int, parameters: dict[str, Any]
+    ) -> None:
+        super().__init__(prox, n_neighbors)
+        umap = _require("umap")
+        distances, rows = _neighbors_and_itself(prox, self.n_neighbors)
+        n_entries = rows.shape[1]
+        with _their_warnings_hidden():
+            model = umap.UMAP(
+                n_neighbors=n_entries,
+                precomputed_knn=(rows, distances),
+                init=_spread(start, 10.0),
+                **parameters,
+            )
+            # It reads no distances off the samples themselves: the graph says all.
+            self.coordinates = np.asarray(model.fit_transform(start.astype(np.float32)))
+
+
+class TsneOfNeighbors(_OfNeighbors):
+    """t-SNE on the exact graph of nearest neighbours."""
+
+    def __init__(
+        self, prox: ForestProximity, start: Array, n_neighbors: int, parameters: dict[str, Any]
+    ) -> None:
+        super().__init__(prox, 3 * n_neighbors)
+        tsne = _require("openTSNE")
+        affinity = _require("openTSNE.affinity")
+        index = _require("openTSNE.nearest_neighbors")
+        similarity, rows = prox.kneighbors(n_neighbors=self.n_neighbors)
+        distances = np.maximum(1 - similarity, 0).astype(np.float64)
+        with _their_warnings_hidden():
+            affinities = affinity.PerplexityBasedNN(
+                perplexity=self.n_neighbors / 3,
+                knn_index=index.PrecomputedNeighbors(rows, distances),
+                n_jobs=count_threads(prox.n_jobs),
+            )
+            model = tsne.TSNE(**parameters)
+            found = model.fit(affinities=affinities, initialization=_spread(start, 1e-4))
+        self.coordinates = np.asarray(found)
+
+
+def _neighbors_and_itself(prox: ForestProximity, k: int) -> tuple[Array, Array]:
+    """Return distances and neighbours with each sample first among its own, as UMAP wants them."""
+    similarity, rows = prox.kneighbors(n_neighbors=k)
+    distances = np.maximum(1 - similarity, 0).astype(np.float32)
+    itself = np.arange(len(rows))
+    return np.insert(distances, 0, 0, axis=1), np.insert(rows, 0, itself, axis=1)
+
+
+def _spread(start: Array, width: float) -> Array:
+    """Return a start of a given width: principal scores, as wide as the method likes them."""
+    largest = max(float(np.abs(start).max()), np.finfo(float).tiny)
+    return np.ascontiguousarray(start / largest * width, dtype=np.float32)

@@ -1,0 +1,177 @@
+"""Principal components of leaf coordinates, without the coordinates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from leafkernel._validation import check_choice, check_count
+from leafkernel.proximity import ForestProximity
+from leafkernel.tasks._base import ProximityTask
+from leafkernel.tasks.embedding._kernel_maps import LeafCoordinates, PrincipalMap
+from leafkernel.tasks.embedding._spectrum import SOLVERS
+
+_ROWS_AT_ONCE = 1 << 14
+
+
+class LeafPCA(ProximityTask, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Principal component analysis of leaf coordinates: kernel PCA of a forest's similarity.
+
+    A sample's leaf coordinates are its row of the query map Q, one column for each leaf of the
+    forest. Their principal components show the large directions in which the forest sees the data.
+    They are found from products with Q Qᵀ alone, in time and memory that grow with the number of
+    samples and trees and not with the number of leaves.
+
+    Parameters
+    ----------
+    proximity : ForestProximity, forest, scheme or None, default=None
+        Where the leaf coordinates come from; by default "kerf" on a random forest, as in the paper,
+        or on totally random trees where ``fit`` is given no y. Any scheme but the exact "oob".
+    n_components : int, default=50
+        Number of components.
+    solver : {"auto", "arpack", "randomized", "dense"}, default="auto"
+        "arpack" is accurate to rounding, "randomized" needs fewer passes over many samples, "dense"
+        is for a few hundred. "auto" takes dense or ARPACK.
+    n_jobs : int, default=None
+        Threads, where ``proximity`` does not say.
+    random_state : int or RandomState, default=None
+        Seed of the default forest and of the solver's first vectors.
+
+    Attributes
+    ----------
+    proximity_ : ForestProximity
+        The fitted proximity.
+    embedding_ : ndarray of shape (n, n_components)
+        Scores of the training samples.
+    explained_variance_ : ndarray of shape (n_components,)
+        Variance along each component.
+    explained_variance_ratio_ : ndarray of shape (n_components,)
+        Its share of the total.
+    singular_values_ : ndarray of shape (n_components,)
+        Singular values of the centred coordinates.
+
+    Notes
+    -----
+    ``fit_transform`` gives the training samples in their training role and ``transform`` takes
+    every sample as unseen. For schemes without in-bag weights ("uniform", "kerf", "boosted") both
+    agree.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from leafkernel.tasks import LeafPCA
+    >>> X, y = load_iris(return_X_y=True)
+    >>> pca = LeafPCA(n_components=2, random_state=0).fit(X, y)
+    >>> pca.embedding_.shape, pca.transform(X[:3]).shape
+    ((150, 2), (3, 2))
+    """
+
+    _default_scheme = "kerf"
+    _default_unsupervised_scheme = "kerf"
+
+    def __init__(
+        self,
+        proximity: Any = None,
+        *,
+        n_components: int = 50,
+        solver: str = "auto",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.proximity = proximity
+        self.n_components = n_components
+        self.solver = solver
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LeafPCA:
+        """Fit the proximity and find the components.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
+            Training samples.
+        y : array-like of shape (n,), default=None
+            Targets of the forest.
+        sample_weight : array-like of shape (n,), default=None
+            Weights for the fit of the forest.
+
+        Returns
+        -------
+        LeafPCA
+            Itself.
+        """
+        k = check_count("n_components", self.n_components)
+        check_choice("solver", self.solver, SOLVERS)
+        prox = self._fit_proximity(X, y, sample_weight)
+        n = prox.n_samples_fit_
+        if k > n:
+            raise ValueError(f"n_components={k} is more than the {n} training samples; ask fewer.")
+        kernel = LeafCoordinates(prox)
+        self._map = PrincipalMap.fit(
+            kernel, n, k, solver=self.solver, random_state=self.random_state
+        )
+        self.proximity_ = prox
+        self.embedding_ = self._map.scores
+        self.singular_values_ = np.sqrt(self._map.values)
+        self.explained_variance_ = self._map.values / max(n - 1, 1)
+        total = _squared_norms(prox).sum() - float(kernel.of_training(np.ones((n, 1))).mean())
+        total = max(total, np.finfo(float).tiny)
+        self.explained_variance_ratio_ = self._map.values / total
+        return self
+
+    def fit_transform(
+        self, X: Any, y: Any = None, sample_weight: Any = None
+    ) -> npt.NDArray[np.float64]:
+        """Fit, and return the scores of the training samples in their training role.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
+            Training samples.
+        y : array-like of shape (n,), default=None
+            Targets of the forest.
+        sample_weight : array-like of shape (n,), default=None
+            Weights for the fit of the forest.
+
+        Returns
+        -------
+        ndarray of shape (n, n_components)
+            Scores.
+        """
+        return self.fit(X, y, sample_weight).embedding_
+
+    def transform(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return the scores of samples, all taken as unseen.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dataframe} of shape (m, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (m, n_components)
+            Scores.
+        """
+        check_is_fitted(self, "proximity_")
+        return self._map.transform(X)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.embedding_.shape[1])
+
+
+def _squared_norms(prox: ForestProximity) -> npt.NDArray[np.float64]:
+    """Return the squared length of each training sample's leaf coordinates."""
+    kernel = prox.kernel_
+    norms = np.empty(kernel.n_samples)
+    for begin in range(0, kernel.n_samples, _ROWS_AT_ONCE):
+        rows = slice(begin, begin + _ROWS_AT_ONCE)
+        weights = kernel.query.rows(rows).dense(kernel.leaf[rows])
+        norms[rows] = np.einsum("it,it->i", weights, weights)
+    return norms

@@ -1,0 +1,325 @@
+"""Why did the forest predict this: the training rows behind it, and the features behind those."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from leafkernel._progress import track
+from leafkernel._validation import check_count, check_flag, check_values, warn
+from leafkernel.proximity import ForestProximity
+from leafkernel.tasks._base import check_labels, check_proximity, indicators, target_of
+from leafkernel.tasks._paths import TreePaths, read_trees
+from leafkernel.tasks._query import Query, new_sample, number, training_row
+from leafkernel.weighting import Weighting
+
+Array = npt.NDArray[Any]
+Doubles = npt.NDArray[np.float64]
+
+# Rows whose importances are added up at once, so that what is made on the way stays in cache.
+_ROWS_AT_ONCE = 1 << 12
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PredictionExplanation:
+    """The training rows that made a prediction, heaviest first. Print it.
+
+    Attributes
+    ----------
+    sample : str
+        What was asked about.
+    rows : ndarray of int64 of shape (k,)
+        The training rows shown, by falling proximity, ties by number.
+    proximities : ndarray of float64 of shape (k,)
+        The sample's proximity to each.
+    shares : ndarray of float64 of shape (k,)
+        Proximities over the sum of all: how much of the prediction each makes up.
+    targets : ndarray of shape (k,)
+        Their targets.
+    contributions : ndarray of float64 of shape (k,) or (k, n_classes)
+        What each adds to the prediction: share times target, or its share at its class.
+    prediction : float or ndarray of float64 of shape (n_classes,)
+        The weighted mean of all training targets, or the share of each class.
+    classes : ndarray of shape (n_classes,) or None
+        The classes, sorted; None for numbers.
+    shown : float
+        Sum of the shares shown.
+    n_rows : int
+        Number of training rows that have a share at all.
+    """
+
+    sample: str
+    rows: npt.NDArray[np.int64]
+    proximities: Doubles
+    shares: Doubles
+    targets: Array
+    contributions: Doubles
+    prediction: Any
+    classes: Array | None
+    shown: float
+    n_rows: int
+
+    @property
+    def predicted(self) -> Any:
+        """The number, or the class with the largest share."""
+        if self.classes is None:
+            return self.prediction
+        return self.classes[np.argmax(self.prediction)]
+
+    def to_frame(self) -> Any:
+        """Return the rows as a table.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One line for each row shown, with its number as the index; for classes, a column
+            ``adds_to_<class>`` for each.
+        """
+        pandas = import_module("pandas")
+        columns = {"proximity": self.proximities, "share": self.shares, "target": self.targets}
+        if self.classes is None:
+            columns["adds"] = self.contributions
+        else:
+            parts = zip(self.classes, self.contributions.T, strict=True)
+            columns.update({f"adds_to_{name}": part for name, part in parts})
+        return pandas.DataFrame(columns, index=pandas.Index(self.rows, name="row"))
+
+    def __str__(self) -> str:
+        if self.classes is None:
+            predicted = number(self.prediction)
+            heads, cells = ["target", "adds"], [self.targets, self.contributions]
+            texts = [[number(value) for value in column] for column in cells]
+        else:
+            order = np.argsort(-self.prediction, kind="stable")
+            order = order[self.prediction[order] > 0]
+            parts = [f"{self.classes[k]} {self.prediction[k]:.1%}" for k in order[:4]]
+            parts += [f"{len(order) - 4} other classes"] * (len(order) > 4)
+            predicted = ", ".join(parts)
+            heads, texts = ["class"], [[str(label) for label in self.targets]]
+        heads = ["row", "share", *heads]
+        texts = [[str(row) for row in self.rows], [f"{s:.1%}" for s in self.shares], *texts]
+        widths = [max(map(len, [head, *text])) for head, text in zip(heads, texts, strict=True)]
+        lines = [
+            "  " + "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
+            for line in [heads, *zip(*texts, strict=True)]
+        ]
+        n_shown = len(self.rows)
+        made_by = f"Made by {self.n_rows} training row{'s' * (self.n_rows > 1)}"
+        if n_shown < self.n_rows:
+            made_by += f", of which these {n_shown} make up {self.shown:.1%}"
+        return "\n".join([f"Prediction for {self.sample}: {predicted}", f"{made_by}:", *lines])
+
+    __repr__ = __str__
+
+
+def explain_prediction(
+    prox: ForestProximity, y: Any, x: Any = None, *, row: int | None = None, n: int = 10
+) -> PredictionExplanation:
+    """Tell which training rows made a prediction, and how much of it each makes up.
+
+    The prediction is the mean of the training targets, weighted by the sample's proximities. With
+    the scheme "gap" that is the forest's own: what it predicts for a new sample, and out of bag for
+    a training row.
+
+    Parameters
+    ----------
+    prox : ForestProximity
+        A fitted proximity.
+    y : array-like of shape (n_samples,)
+        Targets of the training samples: labels of classes, or numbers. Whole numbers are classes
+        unless the forest is a regressor.
+    x : {array-like, dataframe} of shape (1, n_features) or (n_features,), default=None
+        A new sample.
+    row : int, default=None
+        Instead of x, a training sample in its training role.
+    n : int, default=10
+        How many rows to show; fewer where fewer have a share.
+
+    Returns
+    -------
+    PredictionExplanation
+        Rows, shares and the prediction; print it, or use its ``to_frame()``.
+
+    Raises
+    ------
+    ValueError
+        Where the sample has no proximity to any training row, so that there is no prediction.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from leafkernel import ForestProximity
+    >>> from leafkernel.tasks.explanation import explain_prediction
+    >>> data = load_iris()
+    >>> prox = ForestProximity(RandomForestClassifier(100, random_state=0))
+    >>> prox = prox.fit(data.data, data.target)
+    >>> labels = data.target_names[data.target]
+    >>> explain_prediction(prox, labels, [6.1, 2.8, 4.9, 1.7], n=3)
+    Prediction for a new sample: virginica 60.0%, versicolor 40.0%
+    Made by 100 training rows, of which these 3 make up 21.8%:
+      row  share       class
+       77   8.5%  versicolor
+      123   7.6%   virginica
+      127   5.7%   virginica
+    """
+    check_proximity(prox)
+    n = check_count("n", n)
+    if (x is None) == (row is None):
+        given = "neither" if x is None else "both"
+        raise ValueError(f"give x, a new sample, or row, a training sample; got {given}.")
+    query = new_sample(prox, x, "x") if row is None else training_row(prox, row, "row")
+    targets, classes, values = _targets(prox, y)
+    product = replace(query.product, dtype=np.dtype(np.float64))
+    found = prox._engine().rows(product)
+    mass = float(found.data.sum())
+    if mass <= 0:
+        raise ValueError(_no_mass(query))
+    order = np.argsort(-found.data, kind="stable")
+    shares, near = found.data[order] / mass, found.indices[order].astype(np.int64)
+    prediction = shares @ values[near]
+    contributions = shares[:n, None] * values[near[:n]]
+    return PredictionExplanation(
+        sample=query.label,
+        rows=near[:n],
+        proximities=found.data[order[:n]],
+        shares=shares[:n],
+        targets=targets[near[:n]],
+        contributions=contributions[:, 0] if classes is None else contributions,
+        prediction=float(prediction[0]) if classes is None else prediction,
+        classes=classes,
+        shown=float(shares[:n].sum()),
+        n_rows=len(near),
+    )
+
+
+def local_importance(prox: ForestProximity, X: Any = None, *, normalize: bool = True) -> Doubles:
+    r"""Tell for each sample which features decide what it is similar to.
+
+    A split takes the n training samples at its node to n′ in the child on the sample's path, and so
+    gives log₂(n / n′) bits, which count for the feature that it splits on; over a path the bits of
+    all features add up to log₂(n_root / n_leaf). A sample's importances are the mean of its bits
+    over the trees, each weighted by the proximity that the sample has through it:
+
+    .. math:: \frac{\sum_t m_t(x)\, \mathrm{bits}_{t f}(x)}{\sum_t m_t(x)}, \qquad
+              m_t(x) = q_t(x) \sum_{x' \in \ell_t(x)} w_t(x')
+
+    So each neighbour counts with its proximity, and what it shares with the sample.
+
+    Parameters
+    ----------
+    prox : ForestProximity
+        A fitted proximity of a forest that tells its splits: of scikit-learn, LightGBM, XGBoost or
+        CatBoost.
+    X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
+        Samples, all taken as unseen. By default the training samples in their training role.
+    normalize : bool, default=True
+        Whether to divide each row by its sum. Otherwise the importances are in bits.
+
+    Returns
+    -------
+    ndarray of float64 of shape (m, n_features)
+        The importances; behind a pipeline, of the features that reach the forest. A row without any
+        proximity is NaN, with a warning; one that no split ever parts from others is zero.
+
+    Notes
+    -----
+    A sample counts itself among its neighbours where the scheme's formula does, whatever
+    ``diagonal`` says, and for "oob" the weights are those before the division by shared counts.
+    Nodes are counted by the training samples of ``prox``; an empty one counts as half a sample.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from leafkernel import ForestProximity
+    >>> from leafkernel.tasks.explanation import local_importance
+    >>> X, y = load_iris(return_X_y=True)
+    >>> prox = ForestProximity(RandomForestClassifier(100, random_state=0)).fit(X, y)
+    >>> local_importance(prox, X[:2]).shape
+    (2, 4)
+    """
+    check_proximity(prox)
+    check_flag("normalize", normalize)
+    trees, names = read_trees(prox, "local_importance")
+    product, kernel = prox._product(X), prox.kernel_
+    leaf, stats = product.rows.leaf, kernel.forest
+    total: Doubles = np.zeros((len(leaf), len(names)))
+    mass: Doubles = np.zeros(len(leaf))
+    # A symmetrised kernel has each tree twice.
+    sides = range(0, leaf.shape[1], stats.n_trees)
+    for t, tree in track(enumerate(trees), "trees", stats.n_trees, enabled=prox.progress):
+        begin, end = stats.leaf_offsets[t], stats.leaf_offsets[t + 1]
+        weights = np.zeros(len(leaf))
+        for column in (t + side for side in sides):
+            theirs = _column(kernel.reference, kernel.leaf, column)
+            first = begin + (column >= stats.n_trees) * stats.n_leaves
+            in_leaf = np.bincount(kernel.leaf[:, column] - first, theirs, minlength=end - begin)
+            ours = _column(product.query, leaf, column)
+            weights += ours * in_leaf[leaf[:, column] - first]
+        mass += weights
+        # Only of the leaves that are reached: no more than there are samples.
+        rows = np.flatnonzero(weights)
+        reached = np.zeros(end - begin, dtype=bool)
+        reached[leaf[rows, t] - begin] = True
+        place = np.cumsum(reached) - 1
+        paths = TreePaths.of(tree, stats.leaf_mass[begin:end])
+        bits = paths.bits_by_feature(np.flatnonzero(reached), len(names))
+        for start in range(0, len(rows), _ROWS_AT_ONCE):
+            some = rows[start : start + _ROWS_AT_ONCE]
+            total[some] += weights[some, None] * bits[place[leaf[some, t] - begin]]
+    empty = mass == 0
+    if empty.any():
+        warn(
+            f"{int(empty.sum())} of {len(mass)} rows have no proximity to any training sample; "
+            "their importances are NaN."
+        )
+    divisor = total.sum(axis=1) if normalize else mass
+    divisor[divisor == 0] = 1
+    total /= divisor[:, None]
+    total[empty] = np.nan
+    return total
+
+
+def _targets(prox: ForestProximity, y: Any) -> tuple[Array, Array | None, Doubles]:
+    """Return the targets, the classes if they are any, and numbers to average, shape (n, c)."""
+    targets = np.asarray(y)
+    if targets.ndim == 2 and targets.shape[1] == 1:
+        targets = targets.ravel()
+    if targets.ndim != 1:
+        raise ValueError(
+            f"y must hold one target for each sample; got shape {targets.shape}. Of several, "
+            "explain one at a time."
+        )
+    if prox._router.predicts_numbers() or target_of(targets) == "numbers":
+        return targets, None, check_values(targets, prox.n_samples_fit_)[:, None]
+    classes, codes = check_labels(targets, prox.n_samples_fit_)
+    return targets, classes, indicators(codes, len(classes))
+
+
+def _no_mass(query: Query) -> str:
+    if query.row is None:
+        return (
+            "the new sample has no proximity to any training row: it shares no leaf with one that "
+            "counts there, so nothing made its prediction; try weight_scheme='uniform'."
+        )
+    return (
+        f"{query.label} has no proximity to any training row, so nothing made its prediction: with "
+        "out-of-bag schemes that is a row which every tree drew; grow more trees, or pass it as x."
+    )
+
+
+def _column(weighting: Weighting, leaf: Array, column: int) -> Doubles:
+    """Return the weights of samples in one tree, shape (n,)."""
+    weights = np.full(len(leaf), weighting.scale)
+    if weighting.by_sample is not None:
+        weights *= weighting.by_sample
+    if weighting.by_leaf is not None:
+        weights *= weighting.by_leaf[leaf[:, column]]
+    if weighting.by_entry is not None:
+        weights *= weighting.by_entry[:, column]
+    return weights

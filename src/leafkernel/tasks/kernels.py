@@ -1,0 +1,333 @@
+"""A forest's similarity for learners that take kernels or graphs."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.gaussian_process.kernels import Kernel
+from sklearn.utils.validation import check_is_fitted
+
+from leafkernel._validation import check_choice, check_count, check_names_out
+from leafkernel.proximity import ForestProximity
+from leafkernel.tasks._base import ProximityTask, check_proximity
+
+
+class ProximityKernel(ProximityTask, TransformerMixin, BaseEstimator):
+    """Rows of P as features, for learners with ``kernel="precomputed"``.
+
+    In a Pipeline before ``SVC(kernel="precomputed")``, ``KernelRidge(kernel="precomputed")`` or
+    ``SpectralClustering(affinity="precomputed")``. These hold n² numbers: for more than some 10,000
+    samples use leaf coordinates in a linear model instead, which is the same learner:
+    ``make_pipeline(ForestProximity(forest, "kerf"), LinearSVC())``.
+
+    Parameters
+    ----------
+    proximity : ForestProximity, forest, scheme or None, default=None
+        Where the kernel comes from; by default "kerf" on a random forest. A symmetric scheme is
+        positive semidefinite, as these learners want it.
+    n_jobs : int, default=None
+        Threads, where ``proximity`` does not say.
+    random_state : int or RandomState, default=None
+        Seed of the default forest.
+
+    Attributes
+    ----------
+    proximity_ : ForestProximity
+        The fitted proximity.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.svm import SVC
+    >>> from leafkernel.tasks import ProximityKernel
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = make_pipeline(ProximityKernel("uniform", random_state=0), SVC(kernel="precomputed"))
+    >>> bool(cross_val_score(model, X, y).mean() > 0.95)
+    True
+    """
+
+    _default_scheme = "kerf"
+    _default_unsupervised_scheme = "kerf"
+
+    def __init__(
+        self, proximity: Any = None, *, n_jobs: int | None = None, random_state: Any = None
+    ) -> None:
+        self.proximity = proximity
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ProximityKernel:
+        """Fit the proximity.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
+            Training samples.
+        y : array-like of shape (n,), default=None
+            Targets of the forest.
+        sample_weight : array-like of shape (n,), default=None
+            Weights for the fit of the forest.
+
+        Returns
+        -------
+        ProximityKernel
+            Itself.
+        """
+        self.proximity_ = self._fit_proximity(X, y, sample_weight)
+        return self
+
+    def fit_transform(
+        self, X: Any, y: Any = None, sample_weight: Any = None
+    ) -> npt.NDArray[np.float64]:
+        """Fit, and return the kernel of the training samples in their training role.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
+            Training samples.
+        y : array-like of shape (n,), default=None
+            Targets of the forest.
+        sample_weight : array-like of shape (n,), default=None
+            Weights for the fit of the forest.
+
+        Returns
+        -------
+        ndarray of shape (n, n)
+            The kernel.
+        """
+        return _dense(self.fit(X, y, sample_weight).proximity_, None)
+
+    def transform(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return the kernel between samples, all taken as unseen, and the training samples.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dataframe} of shape (m, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (m, n)
+            The kernel.
+        """
+        check_is_fitted(self, "proximity_")
+        return _dense(self.proximity_, X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
+        """Return a name for each training sample.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Only checked against the names seen during fit.
+
+        Returns
+        -------
+        ndarray of str of shape (n,)
+            ``sample0``, ``sample1``, …
+        """
+        check_is_fitted(self, "proximity_")
+        check_names_out(self, input_features)
+        n = self.proximity_.n_samples_fit_
+        return np.array([f"sample{i}" for i in range(n)], dtype=object)
+
+
+class ProximityNeighborsTransformer(ProximityTask, TransformerMixin, BaseEstimator):
+    """The graph of nearest neighbours, as scikit-learn's ``KNeighborsTransformer`` gives it.
+
+    In a Pipeline before DBSCAN, TSNE, Isomap, KNeighborsClassifier and others with
+    ``metric="precomputed"``.
+
+    Parameters
+    ----------
+    proximity : ForestProximity, forest, scheme or None, default=None
+        Where the similarity comes from; by default "uniform" on a random forest, or on totally
+        random trees where ``fit`` is given no y.
+    n_neighbors : int, default=30
+        Neighbours of each sample.
+    mode : {"distance", "proximity"}, default="distance"
+        Whether edges hold 1 - p or p.
+    n_jobs : int, default=None
+        Threads, where ``proximity`` does not say.
+    random_state : int or RandomState, default=None
+        Seed of the default forest.
+
+    Attributes
+    ----------
+    proximity_ : ForestProximity
+        The fitted proximity.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from leafkernel.tasks import ProximityNeighborsTransformer
+    >>> X, y = load_wine(return_X_y=True)
+    >>> graph = ProximityNeighborsTransformer("uniform", random_state=0)
+    >>> model = make_pipeline(graph, KNeighborsClassifier(5, metric="precomputed"))
+    >>> bool(cross_val_score(model, X, y).mean() > 0.95)
+    True
+    """
+
+    _default_scheme = "uniform"
+
+    def __init__(
+        self,
+        proximity: Any = None,
+        *,
+        n_neighbors: int = 30,
+        mode: Literal["distance", "proximity"] = "distance",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.proximity = proximity
+        self.n_neighbors = n_neighbors
+        self.mode = mode
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None
+    ) -> ProximityNeighborsTransformer:
+        """Fit the proximity.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
+            Training samples.
+        y : array-like of shape (n,), default=None
+            Targets of the forest.
+        sample_weight : array-like of shape (n,), default=None
+            Weights for the fit of the forest.
+
+        Returns
+        -------
+        ProximityNeighborsTransformer
+            Itself.
+        """
+        check_count("n_neighbors", self.n_neighbors)
+        check_choice("mode", self.mode, ("distance", "proximity"))
+        self.proximity_ = self._fit_proximity(X, y, sample_weight)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> csr_array:
+        """Fit, and return the graph of the training samples.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
+            Training samples.
+        y : array-like of shape (n,), default=None
+            Targets of the forest.
+        sample_weight : array-like of shape (n,), default=None
+            Weights for the fit of the forest.
+
+        Returns
+        -------
+        csr_array of shape (n, n)
+            The graph; with distances, each sample is its own first neighbour.
+        """
+        return self.fit(X, y, sample_weight)._graph(None)
+
+    def transform(self, X: Any) -> csr_array:
+        """Return the graph from samples, all taken as unseen, to the training samples.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dataframe} of shape (m, n_features)
+            Samples.
+
+        Returns
+        -------
+        csr_array of shape (m, n)
+            The graph.
+        """
+        check_is_fitted(self, "proximity_")
+        return self._graph(X)
+
+    def _graph(self, X: Any) -> csr_array:
+        n = self.proximity_.n_samples_fit_ - (X is None)
+        k = min(self.n_neighbors, n)
+        return self.proximity_.kneighbors_graph(X, k, mode=self.mode)
+
+
+class ForestKernel(Kernel):
+    """A forest's similarity as the covariance of a Gaussian process.
+
+    It multiplies and adds with scikit-learn's other kernels:
+    ``ConstantKernel() * ForestKernel(prox) + WhiteKernel()``. It has no hyperparameters of its own:
+    what there is to learn, the forest has learnt.
+
+    Parameters
+    ----------
+    prox : ForestProximity
+        A fitted proximity with a symmetric scheme that looks at no in-bag weights, such as "kerf"
+        or "uniform": it must be the same function for training and new samples.
+
+    Notes
+    -----
+    A forest that has seen the targets of the samples which the process is fitted on is too sure of
+    itself; where the standard deviations matter, fit it on others.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.ensemble import RandomForestRegressor
+    >>> from sklearn.gaussian_process import GaussianProcessRegressor
+    >>> from leafkernel import ForestProximity
+    >>> from leafkernel.tasks import ForestKernel
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> forest = RandomForestRegressor(min_samples_leaf=5, random_state=0)
+    >>> prox = ForestProximity(forest, "uniform").fit(X[:200], y[:200])
+    >>> process = GaussianProcessRegressor(ForestKernel(prox), alpha=0.5, normalize_y=True)
+    >>> mean, deviation = process.fit(X[200:400], y[200:400]).predict(X[400:], return_std=True)
+    >>> mean.shape, deviation.shape
+    ((42,), (42,))
+    """
+
+    def __init__(self, prox: ForestProximity) -> None:
+        self.prox = prox
+
+    def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:  # noqa: FBT001, FBT002 - as scikit-learn calls it
+        """Return the kernel between X and Y, shape (n_X, n_Y), and its (empty) gradient."""
+        left = self._coordinates(X)
+        right = left if Y is None else self._coordinates(Y)
+        kernel = (left @ right.T).toarray().astype(np.float64)
+        return (kernel, np.empty((*kernel.shape, 0))) if eval_gradient else kernel
+
+    def diag(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return the kernel of each sample with itself, shape (n_X,)."""
+        coordinates = self._coordinates(X)
+        return np.asarray(coordinates.multiply(coordinates).sum(axis=1), np.float64).ravel()
+
+    def is_stationary(self) -> bool:
+        """Return whether the kernel depends on differences alone: it does not."""
+        return False
+
+    def __sklearn_clone__(self) -> ForestKernel:
+        # Processes clone their kernel before they use it, which would take the fit from the forest.
+        return ForestKernel(self.prox)
+
+    def __repr__(self) -> str:
+        return f"ForestKernel({self.prox!r})"
+
+    def _coordinates(self, X: Any) -> csr_array:
+        prox = check_proximity(self.prox)
+        if not prox.scheme_.symmetric or "in_bag" in prox.scheme_.needs:
+            raise ValueError(
+                f"weight_scheme={prox.scheme_.name!r} is no covariance: it is not one symmetric "
+                "function of training and new samples; use 'kerf' or 'uniform'."
+            )
+        return prox.query_map(X)
+
+
+def _dense(prox: ForestProximity, X: Any) -> npt.NDArray[np.float64]:
+    return np.asarray(prox.proximity(X).toarray(), dtype=np.float64)

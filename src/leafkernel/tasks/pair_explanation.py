@@ -1,0 +1,332 @@
+"""Why are two samples alike, and where do they part: the splits of the trees that say so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from leafkernel.proximity import ForestProximity
+from leafkernel.tasks._base import check_proximity
+from leafkernel.tasks._paths import Box, TreePaths, read_trees
+from leafkernel.tasks._query import Query, is_row_number, new_sample, number, training_row
+
+Array = npt.NDArray[Any]
+Doubles = npt.NDArray[np.float64]
+
+# Features that the text names, of those that decide and of those at which two samples part.
+_NAMED = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Partings:
+    """Where the paths of two samples part, in each tree in which they do.
+
+    Attributes
+    ----------
+    trees : ndarray of int64 of shape (k,)
+        The trees.
+    features : ndarray of int64 of shape (k,)
+        The feature of the split at which they part.
+    thresholds : ndarray of float64 of shape (k,)
+        Its threshold: one of the two is at most that, the other above; NaN for a split by category.
+    depths : ndarray of int64 of shape (k,)
+        How many splits they pass together before.
+    shares : ndarray of float64 of shape (k,)
+        Share of the training samples that reach that split: small where they part late.
+    """
+
+    trees: npt.NDArray[np.int64]
+    features: npt.NDArray[np.int64]
+    thresholds: Doubles
+    depths: npt.NDArray[np.int64]
+    shares: Doubles
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PairExplanation:
+    """Why two samples are alike, and where they part. Print it.
+
+    Attributes
+    ----------
+    a, b : str
+        What the samples are.
+    proximity : float or None
+        As the fitted object gives it: of a to b, or, where only a is a training sample, of b to a.
+        None for two new samples.
+    n_trees : int
+        Number of trees.
+    trees : ndarray of int64 of shape (k,)
+        The trees in which they share a leaf.
+    tree_shares : ndarray of float64 of shape (k,)
+        What each of those adds to the proximity, as a share of it; alike where there is none.
+    feature_names : ndarray of str of shape (n_features,)
+        Names of the features that the trees split on.
+    bits : ndarray of float64 of shape (n_features,)
+        What each feature gives on the shared paths, averaged over the shared trees with
+        ``tree_shares``. They sum to the average of log2(n_root / n_leaf).
+    shares : ndarray of float64 of shape (n_features,)
+        How much each feature decides: its part of all bits.
+    low, high : ndarray of float64 of shape (n_features,)
+        The two stay together, in all shared trees, while both have values above ``low`` and up to
+        ``high``; infinite where open, NaN where a split was by category.
+    missing_stays : ndarray of bool of shape (n_features,)
+        Whether a sample whose value is missing stays with them, too.
+    partings : Partings
+        Where they part in the other trees.
+    """
+
+    a: str
+    b: str
+    proximity: float | None
+    n_trees: int
+    trees: npt.NDArray[np.int64]
+    tree_shares: Doubles
+    feature_names: Array
+    bits: Doubles
+    low: Doubles
+    high: Doubles
+    missing_stays: npt.NDArray[np.bool_]
+    partings: Partings
+
+    @property
+    def shares(self) -> Doubles:
+        """How much each feature decides, shape (n_features,)."""
+        total = self.bits.sum()
+        return self.bits / total if total > 0 else np.zeros_like(self.bits)
+
+    @property
+    def parted_in(self) -> npt.NDArray[np.int64]:
+        """In how many trees the two part at each feature, shape (n_features,)."""
+        return np.bincount(self.partings.features, minlength=len(self.bits)).astype(np.int64)
+
+    def to_frame(self) -> Any:
+        """Return what is known of each feature as a table.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One line for each feature that shared paths split on or at which the two part, those
+            that decide most first. Of partings: the number of trees, the median threshold, and the
+            mean share of the training samples that reach the split.
+        """
+        pandas = import_module("pandas")
+        met = [self._parted_at(f) for f in range(len(self.bits))]
+        table = pandas.DataFrame(
+            {
+                "share": self.shares,
+                "bits": self.bits,
+                "low": self.low,
+                "high": self.high,
+                "missing_stays": self.missing_stays,
+                "parted_in": self.parted_in,
+                "parted_at": [threshold for threshold, _ in met],
+                "parted_among": [share for _, share in met],
+            },
+            index=pandas.Index(self.feature_names, name="feature"),
+        )
+        return table.iloc[[f for f in self._order() if self._is_met(f)]]
+
+    def __str__(self) -> str:
+        lines = [self._headline()]
+        deciding = [f for f in self._order() if self.bits[f] > 0]
+        if deciding:
+            lines.append("What decides that, and the values within which they stay together:")
+            names = _columns([self.feature_names[f] for f in deciding[:_NAMED]])
+            for f, name in zip(deciding, names, strict=False):
+                interval = _interval(self.low[f], self.high[f])
+                lines.append(f"  {self.shares[f]:6.1%}  {name}  {interval}")
+            lines += _others(len(deciding) - _NAMED)
+        parting = [f for f in np.argsort(-self.parted_in, kind="stable") if self.parted_in[f]]
+        if parting:
+            trees = self._trees(len(self.partings.trees))
+            lines.append(f"Where they part, in {trees}:")
+            names = _columns([self.feature_names[f] for f in parting[:_NAMED]])
+            counts = _columns([str(self.parted_in[f]) for f in parting[:_NAMED]], right=True)
+            for f, name, count in zip(parting, names, counts, strict=False):
+                threshold, share = self._parted_at(f)
+                at = "by category" if np.isnan(threshold) else f"at about {number(threshold)}"
+                lines.append(f"  in {count}  {name}  {at}, reached by {share:.0%} of training rows")
+            lines += _others(len(parting) - _NAMED)
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _headline(self) -> str:
+        pair = f"{self.a[0].upper()}{self.a[1:]} and {self.b}"
+        if len(self.trees) == 0:
+            text = f"{pair} share a leaf in none of {self.n_trees} trees"
+        else:
+            text = f"{pair} share a leaf in {len(self.trees)} of {self.n_trees} trees"
+        counting = np.count_nonzero(self.tree_shares)
+        if self.proximity is None:
+            return f"{text}."
+        if self.proximity == 0 and len(self.trees):
+            return f"{text}, none of which counts: their proximity is 0."
+        some = f", through {counting} of these" if counting < len(self.trees) else ""
+        return f"{text}; their proximity is {number(self.proximity)}{some}."
+
+    def _trees(self, count: int) -> str:
+        if count == self.n_trees:
+            return "all trees" if count > 1 else "the tree"
+        return f"the other {count} trees" if count > 1 else "the other tree"
+
+    def _order(self) -> list[int]:
+        """Return the features, those that decide most first, then by where the two part."""
+        return [int(f) for f in np.lexsort([-self.parted_in, -self.bits])]
+
+    def _is_met(self, feature: int) -> bool:
+        unbounded = self.low[feature] == -np.inf and self.high[feature] == np.inf
+        return bool(self.bits[feature] or self.parted_in[feature] or not unbounded)
+
+    def _parted_at(self, feature: int) -> tuple[float, float]:
+        """Return the median threshold and the mean share of training samples of partings."""
+        here = self.partings.features == feature
+        if not here.any():
+            return np.nan, np.nan
+        thresholds = self.partings.thresholds[here]
+        known = thresholds[~np.isnan(thresholds)]
+        at = float(np.median(known)) if len(known) else np.nan
+        return at, float(self.partings.shares[here].mean())
+
+
+def explain_pair(prox: ForestProximity, a: Any, b: Any) -> PairExplanation:
+    """Tell why two samples are alike, and where they part.
+
+    In trees where the two share a leaf they take the same path. A split on it takes the n training
+    samples at its node to n′ in the child, and so gives log₂(n / n′) bits, which count for the
+    feature that it splits on; all bits of a path add up to log₂(n_root / n_leaf). What a feature
+    decides is its part of the bits, each tree counting with what it adds to the proximity; alike
+    where none adds anything or both samples are new. In other trees they part at one split.
+
+    Parameters
+    ----------
+    prox : ForestProximity
+        A fitted proximity of a forest that tells its splits: of scikit-learn, LightGBM, XGBoost or
+        CatBoost.
+    a, b : int or {array-like, dataframe} of shape (1, n_features) or (n_features,)
+        The samples: the number of a training sample, or a new sample.
+
+    Returns
+    -------
+    PairExplanation
+        Features, intervals and partings; print it, or use its ``to_frame()``. Behind a pipeline,
+        of the features that reach the forest.
+
+    Notes
+    -----
+    Nodes are counted by the training samples of ``prox``; an empty one counts as half a sample.
+    Trees of scikit-learn, XGBoost and CatBoost compare values in single precision: a value within
+    rounding of the end of an interval may lie on its other side.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from leafkernel import ForestProximity
+    >>> from leafkernel.tasks.pair_explanation import explain_pair
+    >>> X, y = load_iris(return_X_y=True)
+    >>> prox = ForestProximity(RandomForestClassifier(10, random_state=0), "kerf").fit(X, y)
+    >>> explained = explain_pair(prox, 0, [5.0, 3.4, 1.5, 0.2])
+    >>> len(explained.trees), explained.n_trees
+    (10, 10)
+    >>> round(float(explained.shares.sum()), 6)
+    1.0
+    """
+    check_proximity(prox)
+    trees, names = read_trees(prox, "explain_pair")
+    first, second = _query(prox, a, "a"), _query(prox, b, "b")
+    stats = prox.kernel_.forest
+    leaf_a, leaf_b = (q.product.rows.leaf[0, : stats.n_trees] for q in (first, second))
+    shared = np.flatnonzero(leaf_a == leaf_b)
+    proximity, adds = _proximity(prox, first, second)
+    adds = np.ones(len(shared)) if adds is None or not adds.any() else adds[shared]
+    tree_shares = adds / adds.sum() if len(shared) else adds
+
+    bits, box, parted = np.zeros(len(names)), Box.unbounded(len(names)), []
+    weight_of = dict(zip(shared.tolist(), tree_shares, strict=True))
+    for t, tree in enumerate(trees):
+        begin, end = stats.leaf_offsets[t], stats.leaf_offsets[t + 1]
+        paths = TreePaths.of(tree, stats.leaf_mass[begin:end])
+        here, there = int(leaf_a[t] - begin), int(leaf_b[t] - begin)
+        if t in weight_of:
+            bits += weight_of[t] * paths.bits_by_feature(np.array([here]), len(names))[0]
+            box.narrow(paths, here)
+        else:
+            node, depth = paths.parting(here, there)
+            share = paths.counts[node] / paths.counts[0]
+            parted.append((t, tree.feature[node], tree.threshold[node], depth, share))
+    box.low[box.by_category] = box.high[box.by_category] = np.nan
+    return PairExplanation(
+        a=first.label,
+        b=second.label if proximity is not None else "another",
+        proximity=proximity,
+        n_trees=stats.n_trees,
+        trees=shared.astype(np.int64),
+        tree_shares=tree_shares,
+        feature_names=names,
+        bits=bits,
+        low=box.low,
+        high=box.high,
+        missing_stays=box.missing,
+        partings=_partings(parted),
+    )
+
+
+def _query(prox: ForestProximity, sample: Any, name: str) -> Query:
+    if is_row_number(sample):
+        return training_row(prox, sample, name)
+    return new_sample(prox, sample, name)
+
+
+def _proximity(
+    prox: ForestProximity, first: Query, second: Query
+) -> tuple[float | None, Doubles | None]:
+    """Return the proximity of a pair and what each tree adds to it, where one has a column of P."""
+    query, column = (first, second.row) if second.row is not None else (second, first.row)
+    if column is None:
+        return None, None
+    kernel, rows = prox.kernel_, np.array([column])
+    if query.row == column and kernel.own_diagonal is not None:
+        proximity = float(kernel.own_diagonal[column])
+    else:
+        proximity = float(prox._engine().rows(kernel.toward(query.product, rows)).sum())
+    leaf = query.product.rows.leaf
+    adds = query.product.query.dense(leaf) * kernel.reference.rows(rows).dense(kernel.leaf[rows])
+    adds *= leaf == kernel.leaf[rows]
+    # A symmetrised kernel has each tree twice.
+    by_tree: Doubles = adds.reshape(-1, kernel.forest.n_trees).sum(axis=0)
+    return proximity, by_tree
+
+
+def _partings(found: list[tuple[int, int, float, int, float]]) -> Partings:
+    trees, features, thresholds, depths, shares = zip(*found, strict=True) if found else [()] * 5
+    return Partings(
+        np.array(trees, dtype=np.int64),
+        np.array(features, dtype=np.int64),
+        np.array(thresholds, dtype=np.float64),
+        np.array(depths, dtype=np.int64),
+        np.array(shares, dtype=np.float64),
+    )
+
+
+def _interval(low: float, high: float) -> str:
+    if np.isnan(low):
+        return "by category"
+    if low == np.inf:
+        return "missing"
+    if low == -np.inf:
+        return "any" if high == np.inf else f"up to {number(high)}"
+    return f"above {number(low)}" if high == np.inf else f"in ({number(low)}, {number(high)}]"
+
+
+def _columns(texts: list[str], *, right: bool = False) -> list[str]:
+    width = max(map(len, texts))
+    return [text.rjust(width) if right else text.ljust(width) for text in texts]
+
+
+def _others(count: int) -> list[str]:
+    return [f"  and {count} other features" if count > 1 else "  and one other"] * (count > 0)

@@ -1,0 +1,14 @@
+"""Prototypes: a few training samples, or middles of them, that stand for their class."""
+
+from leafkernel.tasks.prototypes.classifier import PrototypeClassifier
+from leafkernel.tasks.prototypes.middles import ClassPrototypes, class_prototypes
+from leafkernel.tasks.prototypes.selection import Prototypes, medoids, select_prototypes
+
+__all__ = [
+    "ClassPrototypes",
+    "PrototypeClassifier",
+    "Prototypes",
+    "class_prototypes",
+    "medoids",
+    "select_prototypes",
+]

@@ -1,0 +1,112 @@
+"""Classes from the nearest of a few prototypes."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from leafkernel.tasks._base import Array, ProximityTask, check_classes, check_labels
+from leafkernel.tasks.prototypes.selection import select_prototypes
+
+
+class PrototypeClassifier(ProximityTask, ClassifierMixin, BaseEstimator):
+    """Classify by the nearest of a few prototypes: a forest that can be read.
+
+    Parameters
+    ----------
+    proximity : ForestProximity, forest, scheme or None, default=None
+        Where the similarity comes from; by default "uniform" on a random forest.
+    n_prototypes : int or "auto", default="auto"
+        As in :func:`select_prototypes`.
+    min_gain : float, default=0.01
+        As in :func:`select_prototypes`.
+    n_jobs : int, default=None
+        Threads, where ``proximity`` does not say.
+    random_state : int or RandomState, default=None
+        Seed of the default forest.
+
+    Attributes
+    ----------
+    proximity_ : ForestProximity
+        The fitted proximity.
+    prototypes_ : Prototypes
+        The chosen training samples.
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from leafkernel.tasks import PrototypeClassifier
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = PrototypeClassifier(n_prototypes=2, random_state=0).fit(X[::2], y[::2])
+    >>> bool(model.score(X[1::2], y[1::2]) > 0.9)
+    True
+    """
+
+    _default_scheme = "uniform"
+    _target = "classes"
+
+    def __init__(
+        self,
+        proximity: Any = None,
+        *,
+        n_prototypes: int | Literal["auto"] = "auto",
+        min_gain: float = 0.01,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.proximity = proximity
+        self.n_prototypes = n_prototypes
+        self.min_gain = min_gain
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PrototypeClassifier:
+        """Fit the proximity and choose the prototypes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
+            Training samples.
+        y : array-like of shape (n,)
+            Classes.
+        sample_weight : array-like of shape (n,), default=None
+            Weights for the fit of the forest.
+
+        Returns
+        -------
+        PrototypeClassifier
+            Itself.
+        """
+        y = check_classes(y, self)
+        self.proximity_ = self._fit_proximity(X, y, sample_weight)
+        self.classes_, codes = check_labels(y, self.proximity_.n_samples_fit_)
+        self.prototypes_ = select_prototypes(
+            self.proximity_, y, n_prototypes=self.n_prototypes, min_gain=self.min_gain
+        )
+        self._commonest = int(np.bincount(codes).argmax())
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Return the class of the nearest prototype, the first of equals.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dataframe} of shape (m, n_features)
+            Samples. One that is similar to no prototype gets the most frequent class.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            Classes.
+        """
+        check_is_fitted(self, "proximity_")
+        nearness = self.proximity_.proximity_to(self.prototypes_.rows, X)
+        nearest = np.asarray(nearness.argmax(axis=1)).ravel()
+        found: Array = self.prototypes_.labels[nearest]
+        found[np.diff(nearness.indptr) == 0] = self.classes_[self._commonest]
+        return found

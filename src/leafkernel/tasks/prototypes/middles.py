@@ -1,0 +1,143 @@
+"""The middle of each class and its spread, as Breiman drew them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from leafkernel._validation import check_count, column_names
+from leafkernel.proximity import ForestProximity
+from leafkernel.tasks._base import Array, check_labels, check_length, check_proximity
+
+# Breiman's neighbourhoods grow with the smallest class; past this many samples they only blur.
+_MOST_NEIGHBORS = 50
+
+
+@dataclass(frozen=True)
+class ClassPrototypes:
+    """The middle of each class and its spread, as Breiman drew them.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n_classes,)
+        The classes.
+    cases : ndarray of int of shape (n_classes,)
+        The training sample with the most samples of its class around it.
+    neighbors : list of ndarray of int
+        For each class the samples of that class near the case, the case among them.
+    median, lower, upper : ndarray of shape (n_classes, n_features)
+        Median and quartiles of those samples, feature by feature.
+    feature_names : list of str
+        Names of the features.
+    """
+
+    classes: Array
+    cases: npt.NDArray[np.int64]
+    neighbors: list[npt.NDArray[np.int64]]
+    median: npt.NDArray[np.float64]
+    lower: npt.NDArray[np.float64]
+    upper: npt.NDArray[np.float64]
+    feature_names: list[str]
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame: one row for each class and feature."""
+        import pandas as pd  # noqa: PLC0415 - only where a frame is wanted
+
+        n_classes, n_features = self.median.shape
+        return pd.DataFrame(
+            {
+                "class": np.repeat(self.classes, n_features),
+                "feature": self.feature_names * n_classes,
+                "lower": self.lower.ravel(),
+                "median": self.median.ravel(),
+                "upper": self.upper.ravel(),
+            }
+        )
+
+
+def class_prototypes(
+    prox: ForestProximity, X: Any, y: Any, *, n_neighbors: int | None = None
+) -> ClassPrototypes:
+    """Return the middle of each class with its quartiles, as R's ``classCenter`` does.
+
+    For each class, the sample with the most samples of that class among its nearest (itself
+    included) is taken, and of those the median and the quartiles of every feature. Of several such
+    samples it is the one with the largest proximity to them, then the first; R draws one at random.
+
+    Parameters
+    ----------
+    prox : ForestProximity
+        A fitted proximity.
+    X : {array-like, dataframe} of shape (n, n_features)
+        The training samples, as numbers.
+    y : array-like of shape (n,)
+        Their classes.
+    n_neighbors : int, default=None
+        Samples to look at, itself included. By default one less than the smallest class, as in R,
+        but 50 at most.
+
+    Returns
+    -------
+    ClassPrototypes
+        Medians and quartiles for each class.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from leafkernel import ForestProximity
+    >>> from leafkernel.tasks import class_prototypes
+    >>> X, y = load_iris(return_X_y=True)
+    >>> prox = ForestProximity(RandomForestClassifier(random_state=0), "uniform").fit(X, y)
+    >>> class_prototypes(prox, X, y).median.round(1)[0]
+    array([5. , 3.4, 1.5, 0.2])
+    """
+    check_proximity(prox)
+    classes, codes = check_labels(y, prox.n_samples_fit_)
+    check_length("X", X, prox.n_samples_fit_)
+    try:
+        table = np.asarray(X, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"the median of each feature needs numbers, but X holds others ({error}); give the "
+            "numeric columns alone."
+        ) from error
+    if n_neighbors is None:
+        n_neighbors = int(np.clip(np.bincount(codes).min() - 1, 1, _MOST_NEIGHBORS))
+    k = check_count("n_neighbors", n_neighbors)
+    nearby, similarity = _neighborhoods(prox, k)
+    cases, members = [], []
+    for c in range(len(classes)):
+        of_class = codes[nearby] == c
+        counts = of_class.sum(axis=1)
+        tied = np.flatnonzero(counts == counts.max())
+        closeness = (similarity[tied] * of_class[tied]).sum(axis=1)
+        case = tied[closeness.argmax()]
+        cases.append(case)
+        members.append(nearby[case][of_class[case]])
+    quartiles = np.stack([_quartiles(table[rows]) for rows in members])
+    return ClassPrototypes(
+        classes=classes,
+        cases=np.array(cases),
+        neighbors=members,
+        lower=quartiles[:, 0],
+        median=quartiles[:, 1],
+        upper=quartiles[:, 2],
+        feature_names=column_names(X) or [f"x{i}" for i in range(table.shape[1])],
+    )
+
+
+def _neighborhoods(prox: ForestProximity, k: int) -> tuple[npt.NDArray[np.int64], Array]:
+    """Return the k nearest of each training sample with itself first, and their proximities."""
+    itself = np.arange(prox.n_samples_fit_)
+    if k == 1:
+        return itself[:, None], np.ones((len(itself), 1))
+    similarity, rows = prox.kneighbors(n_neighbors=k - 1)
+    return np.insert(rows, 0, itself, axis=1), np.insert(similarity, 0, 1, axis=1)
+
+
+def _quartiles(values: Array) -> Array:
+    return np.asarray(np.nanquantile(values, (0.25, 0.5, 0.75), axis=0))

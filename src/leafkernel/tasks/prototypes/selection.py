@@ -1,0 +1,148 @@
+"""Training samples that stand for others: chosen greedily, or in the middle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from leafkernel._validation import check_count
+from leafkernel.proximity import ForestProximity
+from leafkernel.tasks._base import Array, check_labels, check_proximity, indicators
+from leafkernel.tasks._facility import choose_facilities, column_sums
+
+
+@dataclass(frozen=True)
+class Prototypes:
+    """Training samples that stand for their class.
+
+    Attributes
+    ----------
+    rows : ndarray of int of shape (k,)
+        The samples, in the order in which they were chosen.
+    labels : ndarray of shape (k,)
+        Their classes.
+    gains : ndarray of shape (k,)
+        By how much each raised the total proximity of its class to its prototypes.
+    coverage : dict
+        For each class the mean proximity of its samples to the nearest of its prototypes.
+    """
+
+    rows: npt.NDArray[np.int64]
+    labels: Array
+    gains: npt.NDArray[np.float64]
+    coverage: dict[Any, float]
+
+
+def select_prototypes(
+    prox: ForestProximity,
+    y: Any,
+    *,
+    n_prototypes: int | Literal["auto"] = "auto",
+    min_gain: float = 0.01,
+    max_prototypes: int = 50,
+) -> Prototypes:
+    """Choose training samples that together are near to all others of their class.
+
+    Greedily, the next prototype is the sample that most raises the sum, over the samples of its
+    class, of the proximity to the nearest prototype [1]_. The sum is submodular, so what is chosen
+    is within 1 - 1/e of the best. Gains are evaluated only where they may win, from single columns
+    of P.
+
+    Parameters
+    ----------
+    prox : ForestProximity
+        A fitted proximity.
+    y : array-like of shape (n,)
+        Classes of the training samples.
+    n_prototypes : int or "auto", default="auto"
+        Prototypes for each class. "auto" goes on as long as the next one brings its class nearer to
+        its prototypes by ``min_gain`` on average, so that classes of many kinds get more.
+    min_gain : float, default=0.01
+        For "auto": the smallest gain in mean proximity that is worth a prototype.
+    max_prototypes : int, default=50
+        For "auto": the most for any class.
+
+    Returns
+    -------
+    Prototypes
+        The chosen samples.
+
+    References
+    ----------
+    .. [1] Tan, Soloviev, Hooker and Wells, Tree space prototypes: another look at making tree
+       ensembles interpretable, FODS 2020.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from leafkernel import ForestProximity
+    >>> from leafkernel.tasks import select_prototypes
+    >>> X, y = load_wine(return_X_y=True)
+    >>> prox = ForestProximity(RandomForestClassifier(random_state=0), "uniform").fit(X, y)
+    >>> select_prototypes(prox, y, n_prototypes=2).labels
+    array([0, 0, 1, 1, 2, 2])
+    """
+    check_proximity(prox)
+    classes, codes = check_labels(y, prox.n_samples_fit_)
+    if n_prototypes == "auto":
+        if not 0 <= min_gain <= 1:
+            raise ValueError(f"min_gain must be between 0 and 1; got {min_gain!r}.")
+        most, enough = check_count("max_prototypes", max_prototypes), min_gain
+    else:
+        most, enough = check_count("n_prototypes", n_prototypes), 0.0
+    rows, gains = choose_facilities(prox, codes, most=most, min_gain=enough)
+    sizes = np.bincount(codes)
+    return Prototypes(
+        rows=rows,
+        labels=classes[codes[rows]],
+        gains=gains,
+        coverage={
+            label: float(gains[codes[rows] == c].sum() / sizes[c])
+            for c, label in enumerate(classes.tolist())
+        },
+    )
+
+
+def medoids(prox: ForestProximity, labels: Any) -> dict[Any, int]:
+    """Return for each class the training sample that its samples are most similar to in all.
+
+    Parameters
+    ----------
+    prox : ForestProximity
+        A fitted proximity.
+    labels : array-like of shape (n,)
+        Classes, or clusters, of the training samples.
+
+    Returns
+    -------
+    dict
+        From each class to its medoid, the first of equals.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from leafkernel import ForestProximity
+    >>> from leafkernel.tasks import medoids
+    >>> X, y = load_iris(return_X_y=True)
+    >>> prox = ForestProximity(RandomForestClassifier(random_state=0), "uniform").fit(X, y)
+    >>> [int(y[row]) for row in medoids(prox, y).values()]
+    [0, 1, 2]
+    """
+    check_proximity(prox)
+    classes, codes = check_labels(labels, prox.n_samples_fit_)
+    return dict(zip(classes.tolist(), medoid_rows(prox, codes, len(classes)), strict=True))
+
+
+def medoid_rows(prox: ForestProximity, codes: npt.NDArray[np.intp], n_classes: int) -> list[int]:
+    """Return the medoid of each class, by class code."""
+    sums = column_sums(prox, indicators(codes, n_classes))
+    found = []
+    for c in range(n_classes):
+        members = np.flatnonzero(codes == c)
+        found.append(int(members[sums[members, c].argmax()]))
+    return found

@@ -1,0 +1,266 @@
+"""Numbers from the training targets, weighted by proximity: means, quantiles, intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
+
+from leafkernel.tasks._base import Array, check_length
+from leafkernel.tasks._quantiles import weighted_quantiles
+from leafkernel.tasks._weighted import OUT_OF_BAG, WeightedPrediction, warn_of_fallback
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How intervals were widened, or narrowed, to cover what they claim.
+
+    Attributes
+    ----------
+    coverage : float
+        Share of targets that intervals are to cover.
+    offset : float
+        What is added on both sides; negative where plain intervals cover more than asked.
+    plain_coverage : float
+        Share of the calibration samples that plain intervals cover.
+    n_samples : int
+        Calibration samples.
+    """
+
+    coverage: float
+    offset: float
+    plain_coverage: float
+    n_samples: int
+
+
+class ProximityRegressor(RegressorMixin, WeightedPrediction):
+    """Predict numbers, quantiles and intervals from the targets of similar training samples.
+
+    A sample's proximities, divided by their sum, are a distribution over the training targets: its
+    mean is the prediction, its quantiles are those of a quantile regression forest [1]_. With "gap"
+    the mean equals the forest's own ``predict``, and for the training samples its out-of-bag
+    prediction.
+
+    Parameters
+    ----------
+    proximity : ForestProximity, forest, scheme or None, default=None
+        Where the similarity comes from; by default "gap" on a random forest.
+    n_neighbors : int, default=None
+        Let only this many most similar samples count for the mean. By default all.
+    n_jobs : int, default=None
+        Threads, where ``proximity`` does not say.
+    random_state : int or RandomState, default=None
+        Seed of the default forest.
+
+    Attributes
+    ----------
+    proximity_ : ForestProximity
+        The fitted proximity.
+    mean_ : float or ndarray of shape (n_outputs,)
+        Mean of the training targets: what a sample is given that is similar to none of them (with a
+        warning). Its quantiles are those of all training targets.
+    calibration_ : Calibration
+        Set by :meth:`calibrate`.
+
+    References
+    ----------
+    .. [1] Meinshausen, Quantile regression forests, JMLR 7, 2006.
+    .. [2] Romano, Patterson and Candès, Conformalized quantile regression, NeurIPS 2019.
+    .. [3] Johansson, Boström, Löfström and Linusson, Regression conformal prediction with random
+       forests, Machine Learning 97, 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from leafkernel.tasks import ProximityRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = ProximityRegressor("gap", random_state=0).fit(X[:400], y[:400])
+    >>> low, high = model.calibrate(coverage=0.8).predict_interval(X[400:]).T
+    >>> bool(((low <= y[400:]) & (y[400:] <= high)).mean() > 0.7)
+    True
+    """
+
+    _target = "numbers"
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ProximityRegressor:
+        """Fit the proximity, and keep the targets of the training samples.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
+            Training samples.
+        y : array-like of shape (n,) or (n, n_outputs)
+            Targets.
+        sample_weight : array-like of shape (n,), default=None
+            Weights for the fit of the forest.
+
+        Returns
+        -------
+        ProximityRegressor
+            Itself.
+        """
+        if y is None:
+            raise ValueError("ProximityRegressor requires y to be passed, but the target y is None")
+        targets = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        if targets.ndim == 2 and targets.shape[1] == 1:
+            y = targets = column_or_1d(targets, warn=True)
+        self.proximity_ = self._fit_proximity(X, y, sample_weight)
+        check_length("y", targets, self.proximity_.n_samples_fit_)
+        self._y = targets
+        self.mean_ = targets.mean(axis=0)
+        self.__dict__.pop("calibration_", None)  # it was of another fit
+        return self
+
+    def predict(self, X: Any = None) -> npt.NDArray[np.float64]:
+        """Return the weighted mean of the training targets.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
+            Samples, all taken as unseen; by default the training samples in their training role.
+
+        Returns
+        -------
+        ndarray of shape (m,) or (m, n_outputs)
+            Predictions.
+        """
+        check_is_fitted(self, "proximity_")
+        columns = self._y.reshape(len(self._y), -1)
+        means = self._average(columns, X, np.atleast_1d(self.mean_))
+        return means.reshape(len(means), *self._y.shape[1:])
+
+    def predict_quantiles(
+        self, X: Any = None, quantiles: npt.ArrayLike = (0.1, 0.5, 0.9)
+    ) -> npt.NDArray[np.float64]:
+        """Return quantiles of the weighted distribution of training targets.
+
+        The quantile q is the smallest target y at which training samples with targets up to y have
+        a share of at least q in the sample's proximity.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
+            As in :meth:`predict`.
+        quantiles : array-like of float of shape (k,), default=(0.1, 0.5, 0.9)
+            Numbers from 0 to 1.
+
+        Returns
+        -------
+        ndarray of shape (m, k)
+            One column for each quantile.
+        """
+        check_is_fitted(self, "proximity_")
+        if self._y.ndim > 1:
+            raise ValueError(
+                f"quantiles are for a single target; y has {self._y.shape[1]}. Fit one regressor "
+                "for each."
+            )
+        levels = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
+        if levels.ndim != 1 or not ((levels >= 0) & (levels <= 1)).all():
+            raise ValueError(f"quantiles must be numbers from 0 to 1; got {quantiles!r}.")
+        found, empty = weighted_quantiles(self.proximity_, self._y, X, levels)
+        warn_of_fallback(empty)
+        return found
+
+    def calibrate(self, X: Any = None, y: Any = None, *, coverage: float = 0.9) -> Any:
+        """Make intervals cover what they claim (conformalized quantile regression [2]_).
+
+        Intervals are widened on both sides by one number: the quantile of how far the calibration
+        targets lie outside of their plain intervals. For new samples from the same distribution the
+        calibrated ones then cover at least ``coverage`` on average, whatever the forest.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
+            Samples that the forest has not seen. By default the training samples by their
+            out-of-bag trees [3]_, which wastes none; this needs "gap".
+        y : array-like of shape (m,), default=None
+            Their targets.
+        coverage : float, default=0.9
+            Share of targets to cover.
+
+        Returns
+        -------
+        ProximityRegressor
+            Itself, with ``calibration_``.
+        """
+        check_is_fitted(self, "proximity_")
+        if (X is None) != (y is None):
+            raise ValueError("give both X and y of calibration samples, or neither.")
+        if X is None and self.proximity_.scheme_.name not in OUT_OF_BAG:
+            raise ValueError(
+                f"weight_scheme={self.proximity_.scheme_.name!r} lets training samples see "
+                "themselves, so they cannot calibrate; give X and y that the forest has not seen, "
+                "or use 'gap'."
+            )
+        targets = self._y if y is None else check_array(y, ensure_2d=False, dtype=np.float64)
+        low, high = self._plain_interval(X, _check_coverage(coverage))
+        if X is not None:
+            _check_lengths_match(targets, low)
+        outside = np.sort(np.maximum(low - targets, targets - high))
+        n = len(outside)
+        rank = int(np.ceil((n + 1) * coverage))
+        if rank > n:
+            raise ValueError(
+                f"{n} calibration samples are too few for coverage={coverage}; give at least "
+                f"{int(np.ceil(coverage / (1 - coverage)))}."
+            )
+        self.calibration_ = Calibration(
+            coverage=float(coverage),
+            offset=float(outside[rank - 1]),
+            plain_coverage=float((outside <= 0).mean()),
+            n_samples=n,
+        )
+        return self
+
+    def predict_interval(
+        self, X: Any = None, coverage: float | None = None
+    ) -> npt.NDArray[np.float64]:
+        """Return an interval for each sample's target.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
+            As in :meth:`predict`.
+        coverage : float, default=None
+            Share of targets to cover: by default that of :meth:`calibrate`, or 0.9 where nothing
+            was calibrated. Intervals are plain quantiles until :meth:`calibrate` was called.
+
+        Returns
+        -------
+        ndarray of shape (m, 2)
+            Lower and upper ends.
+        """
+        check_is_fitted(self, "proximity_")
+        calibration: Calibration | None = getattr(self, "calibration_", None)
+        if calibration is None:
+            return np.stack(self._plain_interval(X, _check_coverage(coverage or 0.9)), axis=1)
+        if coverage is not None and coverage != calibration.coverage:
+            raise ValueError(
+                f"intervals were calibrated for coverage={calibration.coverage}; call "
+                f"calibrate(coverage={coverage}) first."
+            )
+        low, high = self._plain_interval(X, calibration.coverage)
+        low, high = low - calibration.offset, high + calibration.offset
+        middle = (low + high) / 2  # where a negative offset would turn an interval around
+        return np.stack([np.minimum(low, middle), np.maximum(high, middle)], axis=1)
+
+    def _plain_interval(self, X: Any, coverage: float) -> tuple[Array, Array]:
+        tail = (1 - coverage) / 2
+        low, high = self.predict_quantiles(X, (tail, 1 - tail)).T
+        return low, high
+
+
+def _check_lengths_match(targets: Array, rows: Array) -> None:
+    if targets.shape != rows.shape:
+        raise ValueError(f"X has {len(rows)} samples, but y has shape {targets.shape}.")
+
+
+def _check_coverage(coverage: float) -> float:
+    if not 0 < coverage < 1:
+        raise ValueError(f"coverage must be between 0 and 1, such as 0.9; got {coverage!r}.")
+    return coverage

@@ -1,0 +1,228 @@
+"""Embeddings: equal to dense decompositions, the same for samples passed again, new samples."""
+
+import importlib.util
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.linalg import eigh
+from sklearn.datasets import load_digits, load_wine
+from sklearn.decomposition import PCA
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.neighbors import KNeighborsClassifier
+
+from leafkernel import ForestProximity
+from leafkernel.tasks import LeafEmbedding, LeafPCA
+from leafkernel.tasks.embedding._phate import _metric_mds
+from leafkernel.tasks.embedding._spectrum import top_eigenpairs
+
+ITERATIVE = ["arpack", "randomized", "dense"]
+KERNEL_METHODS = ["pca", "mds", "spectral", "diffusion", "svd"]
+LIBRARIES = {"umap": "umap", "tsne": "openTSNE", "phate": "phate"}
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return X[:600], y[:600], X[600:800], y[600:800]
+
+
+@pytest.fixture(scope="module")
+def wine():
+    return load_wine(return_X_y=True)
+
+
+@pytest.fixture(scope="module")
+def forest(digits):
+    X, y, *_ = digits
+    return RandomForestClassifier(30, random_state=0).fit(X, y)
+
+
+def fitted(forest, digits, scheme, **params):
+    return ForestProximity(forest, scheme, dtype=np.float64, **params).fit(*digits[:2])
+
+
+def assert_same_up_to_signs(found, expected, **tolerance):
+    signs = np.sign((found * expected).sum(axis=0))
+    assert_allclose(found * signs, expected, **tolerance)
+
+
+@pytest.mark.parametrize("solver", ITERATIVE)
+@pytest.mark.parametrize("scheme", ["kerf", "uniform", "gap", "oob_separable"])
+def test_leaf_pca_is_pca_of_the_leaf_map(digits, forest, scheme, solver):
+    X, y, X_new, _ = digits
+    prox = fitted(forest, digits, scheme)
+    found = LeafPCA(prox, n_components=3, solver=solver, random_state=0).fit(X, y)
+    dense = PCA(3, svd_solver="full").fit(prox.query_map().toarray())
+    close = {"atol": 2e-2 if solver == "randomized" else 1e-9}
+    assert_same_up_to_signs(found.embedding_, dense.transform(prox.query_map().toarray()), **close)
+    new = dense.transform(prox.query_map(X_new).toarray())
+    assert_same_up_to_signs(found.transform(X_new), new, **close)
+    for name in ("explained_variance_", "explained_variance_ratio_", "singular_values_"):
+        assert_allclose(getattr(found, name), getattr(dense, name), rtol=1e-3)
+
+
+def test_leaf_pca_of_a_symmetrised_kernel(digits, forest):
+    X, y, X_new, _ = digits
+    prox = fitted(forest, digits, "gap", symmetrize=True)
+    found = LeafPCA(prox, n_components=2).fit(X, y)
+    dense = PCA(2, svd_solver="full").fit(prox.query_map().toarray())
+    assert_same_up_to_signs(
+        found.transform(X_new), dense.transform(prox.query_map(X_new).toarray()), atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("method", KERNEL_METHODS)
+def test_training_samples_passed_again_stay_where_they_are(digits, forest, method):
+    X, y, *_ = digits
+    model = LeafEmbedding(fitted(forest, digits, "uniform"), method=method, random_state=0)
+    assert_allclose(model.fit_transform(X, y), model.embedding_)
+    assert_allclose(model.transform(X), model.embedding_, atol=1e-7)
+
+
+def test_spectral_solves_the_walk(digits, forest):
+    X, y, *_ = digits
+    prox = fitted(forest, digits, "uniform")
+    model = LeafEmbedding(prox, method="spectral", n_components=3).fit(X, y)
+    walk = prox.proximity().toarray()
+    walk /= walk.sum(axis=1, keepdims=True)
+    values = np.sort(np.linalg.eigvals(walk).real)[::-1]
+    moved = walk @ model.embedding_
+    assert_allclose(moved, model.embedding_ * values[1:4], atol=1e-8)
+
+
+def test_diffusion_corrects_for_density(digits, forest):
+    X, y, *_ = digits
+    prox = fitted(forest, digits, "uniform")
+    model = LeafEmbedding(prox, method="diffusion", n_components=2, parameters={"time": 3}).fit(
+        X, y
+    )
+    P = prox.proximity().toarray()
+    density = P.sum(axis=1)
+    corrected = P / np.outer(density, density)
+    walk = corrected / corrected.sum(axis=1, keepdims=True)
+    values = np.sort(np.linalg.eigvals(walk).real)[::-1][1:3]
+    assert_allclose(walk @ model.embedding_, model.embedding_ * values, atol=1e-8)
+    slow = LeafEmbedding(prox, method="diffusion", parameters={"time": 1}).fit(X, y)
+    assert_same_up_to_signs(model.embedding_, slow.embedding_ * values**2, atol=1e-8)
+
+
+def test_mds_keeps_breimans_squared_distances(wine):
+    X, y = wine
+    prox = ForestProximity(RandomForestClassifier(30, random_state=0), "uniform", dtype=np.float64)
+    model = LeafEmbedding(prox, method="mds", n_components=len(y) - 1).fit(X, y)
+    placed = model.embedding_
+    squares = ((placed[:, None] - placed[None]) ** 2).sum(axis=-1)
+    expected = 1 - model.proximity_.proximity().toarray()
+    assert_allclose(squares, expected, atol=1e-8)
+
+
+def test_mds_of_an_asymmetric_kernel(digits, forest):
+    X, y, X_new, _ = digits
+    prox = fitted(forest, digits, "gap")
+    model = LeafEmbedding(prox, method="mds").fit(X, y)
+    P = prox.proximity().toarray()
+    inner = (P + P.T) / 4
+    np.fill_diagonal(inner, 0.5)
+    centre = np.eye(len(y)) - 1 / len(y)
+    values, vectors = eigh(centre @ inner @ centre)
+    expected = (vectors * np.sqrt(np.maximum(values, 0)))[:, :-3:-1]
+    assert_same_up_to_signs(model.embedding_, expected, atol=1e-8)
+    assert model.transform(X_new).shape == (200, 2)
+
+
+def test_left_and_right_coordinates_of_an_asymmetric_kernel(digits, forest):
+    X, y, X_new, _ = digits
+    prox = fitted(forest, digits, "gap")
+    k = 20
+    model = LeafEmbedding(prox, method="svd", n_components=k).fit(X, y)
+    P = prox.proximity().toarray()
+    U, values, Vt = np.linalg.svd(P)
+    best = (U[:, :k] * values[:k]) @ Vt[:k]
+    assert_allclose(model.embedding_ @ model.reference_embedding_.T, best, atol=1e-8)
+    # New samples lie where their proximities say.
+    V = model.reference_embedding_ / np.sqrt(values[:k])
+    expected = prox.proximity(X_new).toarray() @ V / np.sqrt(values[:k])
+    assert_allclose(model.transform(X_new), expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("source", ["pca", "kernel"])
+@pytest.mark.parametrize("method", LIBRARIES)
+def test_pictures_keep_the_classes_apart(digits, forest, method, source):
+    own = (method, source) == ("phate", "kernel")
+    if not own and importlib.util.find_spec(LIBRARIES[method]) is None:
+        pytest.skip(f"{LIBRARIES[method]} is not installed")
+    X, y, X_new, y_new = digits
+    prox = ForestProximity(forest, "kerf").fit(X, y)
+    model = LeafEmbedding(prox, method=method, source=source, n_neighbors=15, random_state=0)
+    model.fit(X, y)
+    placed = model.transform(X_new)
+    assert placed.shape == (200, 2)
+    assert np.isfinite(placed).all()
+    neighbors = KNeighborsClassifier(10).fit(model.embedding_, y)
+    assert neighbors.score(placed, y_new) > 0.6  # two principal components give 0.5
+
+
+def test_phate_over_landmarks_is_near_phate_over_all(digits, forest):
+    X, y, X_new, y_new = digits
+    prox = ForestProximity(forest, "kerf").fit(X, y)
+    fit = LeafEmbedding(
+        prox, method="phate", source="kernel", parameters={"n_landmarks": 100}, random_state=0
+    ).fit(X, y)
+    score = KNeighborsClassifier(10).fit(fit.embedding_, y).score(fit.transform(X_new), y_new)
+    assert score > 0.6
+
+
+def test_metric_mds_finds_places_that_exist(rng):
+    places = rng.normal(size=(40, 2))
+    distances = np.linalg.norm(places[:, None] - places[None], axis=-1)
+    found = _metric_mds(distances, 2)
+    assert_allclose(np.linalg.norm(found[:, None] - found[None], axis=-1), distances, atol=1e-6)
+
+
+@pytest.mark.parametrize("solver", ITERATIVE)
+def test_eigenpairs_of_a_known_matrix(rng, solver):
+    basis = np.linalg.qr(rng.normal(size=(60, 60)))[0]
+    values = 0.6 ** np.arange(60)
+    matrix = basis * values @ basis.T
+    found, vectors = top_eigenpairs(
+        lambda V: matrix @ V, 60, 4, solver=solver, random_state=np.random.RandomState(0)
+    )
+    assert_allclose(found, values[:4], rtol=1e-6)
+    assert_same_up_to_signs(vectors, basis[:, :4], atol=1e-4)
+
+
+def test_copies_place_samples_alike(digits, forest):
+    X, y, X_new, _ = digits
+    prox = ForestProximity(forest, "kerf").fit(X, y)
+    for method in KERNEL_METHODS:
+        model = LeafEmbedding(prox, method=method, random_state=0).fit(X, y)
+        copy = pickle.loads(pickle.dumps(model))
+        assert_allclose(copy.transform(X_new), model.transform(X_new))
+
+
+def test_numbers_and_no_targets(diabetes):
+    X, y = diabetes
+    model = LeafPCA(n_components=2, random_state=0).fit(X, y)
+    assert isinstance(model.proximity_.forest_, RandomForestRegressor)
+    assert abs(np.corrcoef(model.embedding_[:, 0], y)[0, 1]) > 0.6
+    assert LeafPCA(n_components=2, random_state=0).fit_transform(X).shape == (200, 2)
+
+
+def test_names_of_coordinates(wine):
+    X, y = wine
+    model = LeafPCA(n_components=2, random_state=0).set_output(transform="pandas")
+    assert list(model.fit_transform(X, y).columns) == ["leafpca0", "leafpca1"]
+
+
+def test_errors(wine):
+    X, y = wine
+    with pytest.raises(ValueError, match="Did you mean 'spectral'"):
+        LeafEmbedding(method="spektral").fit(X, y)
+    with pytest.raises(ValueError, match="source must be one of"):
+        LeafEmbedding(source="graph").fit(X, y)
+    with pytest.raises(ValueError, match="use 'oob_separable'"):
+        LeafPCA("oob", random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="n_components=200 is more than the 178"):
+        LeafPCA(n_components=200, random_state=0).fit(X, y)

@@ -1,0 +1,212 @@
+"""Explanations of predictions, and of single rows by the features that decide them."""
+
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_diabetes
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.tree import DecisionTreeRegressor
+from walks import SCHEMES, small, walk
+
+from leafkernel import ForestProximity, LeafkernelWarning
+from leafkernel.tasks.explanation import explain_prediction, local_importance
+from leafkernel.tasks.pair_explanation import explain_pair
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*training samples are in bag in every tree")
+
+
+# The rows behind a prediction.
+
+
+def test_with_gap_it_is_the_prediction_of_a_classifier(iris):
+    X, y = iris
+    labels = np.array(["setosa", "versicolor", "virginica"])[y]
+    forest = RandomForestClassifier(30, oob_score=True, random_state=0).fit(X, labels)
+    prox = ForestProximity(forest).fit(X, labels)
+    for row in (0, 70, 106, 133):
+        new = explain_prediction(prox, labels, X[row], n=200)
+        assert_allclose(new.prediction, forest.predict_proba(X[[row]])[0], atol=1e-12)
+        assert new.predicted == forest.predict(X[[row]])[0]
+        known = explain_prediction(prox, labels, row=row, n=200)
+        assert_allclose(known.prediction, forest.oob_decision_function_[row], atol=1e-12)
+        assert row not in known.rows
+        for found in (new, known):
+            assert_allclose(found.shares.sum(), 1)
+            assert_allclose(found.contributions.sum(axis=0), found.prediction)
+            assert_array_equal(found.targets, labels[found.rows])
+            assert_array_equal(found.classes, forest.classes_)
+            assert (np.diff(found.shares) <= 0).all()
+
+
+def test_with_gap_it_is_the_prediction_of_a_regressor(diabetes):
+    X, y = diabetes  # whole numbers, and yet not classes
+    forest = RandomForestRegressor(50, oob_score=True, random_state=0).fit(X, y)
+    prox = ForestProximity(forest).fit(X, y)
+    for row in (0, 17, 150):
+        new = explain_prediction(prox, y, X[[row]], n=4)
+        assert_allclose(new.prediction, forest.predict(X[[row]])[0], rtol=1e-12)
+        assert_allclose(new.contributions, new.shares * y[new.rows])
+        assert_allclose(new.shown, new.shares.sum())
+        assert len(new.rows) == 4 < new.n_rows
+        known = explain_prediction(prox, y, row=row, n=1)
+        assert_allclose(known.prediction, forest.oob_prediction_[row], rtol=1e-12)
+
+
+@pytest.mark.parametrize("symmetrize", [False, True])
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_shares_are_a_row_of_the_matrix(scheme, symmetrize):
+    prox = small(scheme=scheme, symmetrize=symmetrize)
+    X = load_diabetes().data[:90]
+    y = np.arange(90) / 7
+    for P, asked in [(prox.proximity(), {"row": 5}), (prox.proximity(X[5:6]), {"x": X[5]})]:
+        row = P.toarray()[5 if "row" in asked else 0]
+        found = explain_prediction(prox, y, n=1000, **asked)
+        assert_allclose(found.proximities, row[found.rows], rtol=1e-12)
+        assert_array_equal(found.rows, np.argsort(-row, kind="stable")[: (row > 0).sum()])
+        assert_allclose(found.shares, row[found.rows] / row.sum())
+        assert_allclose(found.prediction, row @ y / row.sum())
+
+
+def test_one_sample_in_any_form(table):
+    X, y = table
+    X = X[["size", "age"]].fillna(0.0)
+    prox = ForestProximity(RandomForestRegressor(5, random_state=0)).fit(X, y)
+    expected = explain_prediction(prox, y, X.iloc[[3]])
+    for one in (X.iloc[3], X[3:4]):
+        assert_array_equal(explain_prediction(prox, pd.Series(y), one).rows, expected.rows)
+    prox = ForestProximity(RandomForestRegressor(5, random_state=0)).fit(X.to_numpy(), y)
+    row = X.iloc[3].tolist()
+    for one in (np.array(row), np.array([row]), row, [row]):
+        assert_array_equal(explain_prediction(prox, y[:, None], one).rows, expected.rows)
+
+
+def test_leaves_alone_explain_a_prediction():
+    prox = ForestProximity.from_leaves([[1, 4], [1, 5], [2, 5]])
+    found = explain_prediction(prox, ["a", "b", "b"], [1, 5])
+    assert_array_equal(found.rows, [1, 0, 2])
+    assert_allclose(found.shares, [0.5, 0.25, 0.25])
+    assert_allclose(found.prediction, [0.25, 0.75])
+    with pytest.raises(ValueError, match="the new sample has no proximity to any training row"):
+        explain_prediction(prox, ["a", "b", "b"], [7, 7])
+
+
+def test_a_row_that_nothing_predicts_is_refused(diabetes):
+    X, y = diabetes
+    prox = ForestProximity(RandomForestRegressor(1, random_state=0)).fit(X, y)
+    in_bag = int(np.flatnonzero(prox.proximity().sum(axis=1) == 0)[0])
+    with pytest.raises(ValueError, match=f"training row {in_bag} has no proximity.*every tree"):
+        explain_prediction(prox, y, row=in_bag)
+
+
+def test_what_cannot_be_explained_is_refused(iris):
+    X, y = iris
+    prox = ForestProximity(RandomForestClassifier(5, random_state=0)).fit(X, y)
+    with pytest.raises(ValueError, match="got neither"):
+        explain_prediction(prox, y)
+    with pytest.raises(ValueError, match="got both"):
+        explain_prediction(prox, y, X[0], row=0)
+    with pytest.raises(ValueError, match=r"one sample.*got shape \(2, 4\)"):
+        explain_prediction(prox, y, X[:2])
+    with pytest.raises(ValueError, match="between 0 and 149"):
+        explain_prediction(prox, y, row=150)
+    with pytest.raises(TypeError, match="must be integers"):
+        explain_prediction(prox, y, row=1.5)
+    with pytest.raises(ValueError, match="y has 9 rows, but there are 150"):
+        explain_prediction(prox, y[:9], row=0)
+    with pytest.raises(ValueError, match="explain one at a time"):
+        explain_prediction(prox, np.stack([y, y], 1), row=0)
+    with pytest.raises(ValueError, match="n must be at least 1"):
+        explain_prediction(prox, y, row=0, n=0)
+    with pytest.raises(TypeError, match="ForestProximity"):
+        explain_prediction(prox.forest_, y, row=0)
+
+
+def test_a_prediction_in_words_and_as_a_table(iris, diabetes):
+    X, y = iris
+    prox = ForestProximity(RandomForestClassifier(30, random_state=0)).fit(X, y)
+    found = explain_prediction(prox, y, row=106, n=3)
+    lines = repr(found).splitlines()
+    assert lines[0].startswith("Prediction for training row 106: 1 ")
+    assert f"of which these 3 make up {found.shown:.1%}" in lines[1]
+    assert lines[2].split() == ["row", "share", "class"]
+    assert lines[3].split() == [str(found.rows[0]), f"{found.shares[0]:.1%}", "1"]
+    frame = found.to_frame()
+    assert list(frame) == ["proximity", "share", "target", *(f"adds_to_{k}" for k in range(3))]
+    assert_array_equal(frame.index, found.rows)
+    assert_array_equal(frame["adds_to_1"], found.contributions[:, 1])
+
+    X, y = diabetes
+    prox = ForestProximity(RandomForestRegressor(5, random_state=0)).fit(X, y)
+    found = explain_prediction(prox, y, X[0], n=500)
+    assert str(found).splitlines()[0] == f"Prediction for a new sample: {found.prediction:.4g}"
+    assert str(found).splitlines()[1] == f"Made by {len(found.rows)} training rows:"
+    assert list(found.to_frame()) == ["proximity", "share", "target", "adds"]
+
+
+# The features of a row.
+
+
+def oracle_importance(prox, X, queries):
+    """Each pair of rows and tree with its share of the proximity, times the bits of the path."""
+    kernel = prox.kernel_
+    n_trees = kernel.forest.n_trees
+    product = prox._product(queries)
+    leaf, query = product.rows.leaf, product.query.dense(product.rows.leaf)
+    reference = kernel.reference.dense(kernel.leaf)
+    X = X.astype(np.float32)
+    rows = X if queries is None else queries.astype(np.float32)
+    total, mass = np.zeros((len(rows), X.shape[1])), np.zeros(len(rows))
+    for t, tree in enumerate(prox._router.trees()):
+        paths = [walk(tree, x) for x in X]
+        count = np.bincount(np.concatenate(paths), minlength=len(tree.children_left))
+        for i, x in enumerate(rows):
+            bits = np.zeros(X.shape[1])
+            path = walk(tree, x)
+            for above, node in pairwise(path):
+                bits[tree.feature[above]] += np.log2(count[above] / count[node])
+            for column in range(t, leaf.shape[1], n_trees):
+                met = kernel.leaf[:, column] == leaf[i, column]
+                weight = query[i, column] * reference[met, column].sum()
+                total[i] += weight * bits
+                mass[i] += weight
+    return total / mass[:, None]
+
+
+@pytest.mark.parametrize("symmetrize", [False, True])
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_importances_against_a_plain_loop(scheme, symmetrize):
+    prox = small(scheme=scheme, symmetrize=symmetrize)
+    X = load_diabetes().data[:90]
+    for queries in (None, X[:7]):
+        expected = oracle_importance(prox, X, queries)
+        found = local_importance(prox, queries, normalize=False)
+        assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+        shares = local_importance(prox, queries)
+        assert_allclose(shares, expected / expected.sum(axis=1, keepdims=True), atol=1e-12)
+        assert_allclose(shares.sum(axis=1), 1)
+
+
+def test_importance_finds_what_matters_where(rng):
+    """The first feature decides on one side, the second on the other."""
+    X = rng.normal(size=(400, 3))
+    y = np.where(X[:, 0] > 0, 10 + 3 * np.sign(X[:, 1]), 3 * np.sign(X[:, 2]))
+    forest = RandomForestRegressor(20, max_leaf_nodes=4, random_state=0)
+    found = local_importance(ForestProximity(forest).fit(X, y))
+    right = X[:, 0] > 0
+    assert (found[right, 1] > found[right, 2]).mean() > 0.95
+    assert (found[~right, 2] > found[~right, 1]).mean() > 0.95
+
+
+def test_rows_without_proximity_have_no_importances(diabetes):
+    X, y = diabetes
+    prox = ForestProximity(RandomForestRegressor(1, random_state=0)).fit(X, y)
+    n_in_bag = int((prox.proximity().sum(axis=1) == 0).sum())
+    with pytest.warns(LeafkernelWarning, match=f"{n_in_bag} of 200 rows have no proximity"):
+        found = local_importance(prox)
+    assert np.isnan(found).all(axis=1).sum() == n_in_bag
+    stump = ForestProximity(DecisionTreeRegressor(max_depth=1), "uniform").fit(X, np.ones(200))
+    assert_array_equal(local_importance(stump), np.zeros(X.shape))
+    assert not explain_pair(stump, 0, 1).shares.any()

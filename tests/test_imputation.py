@@ -1,0 +1,518 @@
+"""ProximityImputer: R's rfImpute, new samples, tables of mixed types, estimator checks."""
+
+import pickle
+import shutil
+import subprocess
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    RandomTreesEmbedding,
+)
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from leafkernel import ForestProximity, LeafkernelWarning
+from leafkernel.tasks import _known_values
+from leafkernel.tasks._known_values import Known
+from leafkernel.tasks.imputation import ProximityImputer
+
+# Enough trees, and leaves large enough, that every missing value has proximity to some present one.
+FOREST = RandomForestClassifier(30, min_samples_leaf=2, random_state=0)
+
+
+def with_scheme(scheme, forest=FOREST, **options):
+    return ProximityImputer(ForestProximity(forest, scheme, dtype=np.float64), **options)
+
+
+@pytest.fixture
+def holes(iris, rng):
+    """Iris with a fifth of its values missing, and a fifth column of five categories."""
+    X, y = iris
+    X = np.column_stack([X, rng.integers(0, 3, len(X)) + y])
+    return np.where(rng.random(X.shape) < 0.2, np.nan, X), y
+
+
+@pytest.fixture
+def frame(table):
+    """The mixed table, with holes in every column and every type of them, and classes."""
+    X, y = table
+    X = X.assign(
+        text=np.where(X["age"] > 1.5, "old", "new"),
+        count=pd.array(np.arange(120) % 7, dtype="Int64"),
+        flag=pd.array(X["age"] > 1, dtype="boolean"),
+        ratio=pd.array(X["age"] / 2, dtype="Float32"),
+        small=X["age"].astype(np.float32),
+        whole=np.arange(120),
+        thing=[("a", 1) if k % 3 else "b" for k in range(120)],
+    )
+    X["text"] = X["text"].astype("string")
+    X["thing"] = X["thing"].astype(object)
+    for k, name in enumerate(X.columns.drop("whole")):
+        X.loc[X.index[k :: 9 + k], name] = None if name == "thing" else pd.NA
+    X.index = [f"row {k}" for k in range(120)]
+    return X, (y > np.median(y)).astype(int)
+
+
+def present(X):
+    return ~np.isnan(X)
+
+
+def rf_impute(X, y, scheme, categorical, n_iter, rule="total"):
+    """R's loop, over rows and columns, with the whole matrix."""
+    filled = X.copy()
+    start = []
+    for j, column in enumerate(X.T):
+        values = column[present(column)]
+        if j in categorical:
+            levels, counts = np.unique(values, return_counts=True)
+            start.append(levels[counts.argmax()])
+        else:
+            start.append(np.median(values))
+        filled[np.isnan(column), j] = start[j]
+    for _ in range(n_iter):
+        P = ForestProximity(clone(FOREST), scheme, dtype=np.float64).fit(filled, y).proximity()
+        P = P.toarray()
+        for i, j in np.argwhere(np.isnan(X)):
+            rows = np.flatnonzero(present(X[:, j]))
+            weights, values = P[i, rows], X[rows, j]
+            if weights.sum() == 0:
+                filled[i, j] = start[j]
+            elif j in categorical:
+                levels = np.unique(values)
+                average = np.mean if rule == "mean" else np.sum
+                totals = [average(weights[values == level]) for level in levels]
+                filled[i, j] = levels[np.argmax(totals)]
+            else:
+                filled[i, j] = (weights * values).sum() / weights.sum()
+    return filled
+
+
+@pytest.mark.parametrize("rule", ["total", "mean"])
+@pytest.mark.parametrize("scheme", ["gap", "oob", "uniform", "kerf"])
+def test_equals_an_explicit_loop(holes, scheme, rule):
+    X, y = holes
+    expected = rf_impute(X, y, scheme, {4}, 3, rule)
+    imputer = with_scheme(scheme, max_iter=3, tol=0, categorical_features=[4], category_rule=rule)
+    assert_allclose(imputer.fit_transform(X, y), expected, rtol=1e-9)
+    assert imputer.n_iter_ == len(imputer.changes_) == 3
+
+
+def test_equals_an_explicit_loop_for_new_samples(holes, iris):
+    X, y = holes
+    new = np.column_stack([iris[0][:20] + 0.05, np.ones(20)])
+    new[::2, 2] = np.nan
+    new[::3, 4] = np.nan
+    imputer = with_scheme("gap", categorical_features=[4], max_iter=2, tol=0).fit(X, y)
+    filled = np.where(np.isnan(new), [*map(float, imputer.statistics_)], new)
+    for _ in range(2):
+        P = imputer.proximity_.proximity(filled).toarray()
+        for i, j in np.argwhere(np.isnan(new)):
+            rows = np.flatnonzero(present(X[:, j]))
+            levels = np.unique(X[rows, j])
+            if j == 4:
+                totals = [P[i, rows][X[rows, j] == level].sum() for level in levels]
+                filled[i, j] = levels[np.argmax(totals)]
+            else:
+                filled[i, j] = np.average(X[rows, j], weights=P[i, rows])
+    assert_allclose(imputer.transform(new), filled, rtol=1e-9)
+
+
+def test_equals_r(tmp_path, rng):
+    """From R's own leaves and draws, one iteration of R's rfImpute."""
+    has_r = (
+        shutil.which("Rscript")
+        and not subprocess.run(
+            ["Rscript", "-e", "library(randomForest)"], capture_output=True, check=False
+        ).returncode
+    )
+    if not has_r:
+        pytest.skip("R's randomForest is not installed")
+    script = f"""
+    suppressMessages(library(randomForest)); setwd("{tmp_path.as_posix()}"); set.seed(1)
+    x <- iris[, 1:4]; x$size <- factor(ifelse(x$Sepal.Length + rnorm(150) > 6, "a", "b"))
+    for (j in 1:5) x[sample(150, 30), j] <- NA
+    invisible(capture.output({{
+      set.seed(2); imputed <- rfImpute(x, iris$Species, iter=1, ntree=60)
+      set.seed(2); filled <- na.roughfix(x)
+      forest <- randomForest(filled, iris$Species, ntree=60, proximity=TRUE, keep.inbag=TRUE)
+    }}))
+    coded <- function(t) {{ t$size <- as.integer(t$size) - 1; t }}
+    save <- function(t, name) write.table(t, name, row.names=FALSE, col.names=FALSE, na="nan")
+    save(coded(x), "x"); save(coded(imputed[, -1]), "imputed"); save(forest$inbag, "in_bag")
+    save(attr(predict(forest, filled, nodes=TRUE), "nodes"), "leaves")
+    """
+    subprocess.run(["Rscript", "-e", script], check=True, capture_output=True)
+    x, imputed, in_bag, leaves = (
+        np.loadtxt(tmp_path / name) for name in ("x", "imputed", "in_bag", "leaves")
+    )
+    prox = ForestProximity.from_leaves(
+        leaves.astype(int), in_bag=in_bag, weight_scheme="oob", dtype=np.float64
+    )
+    found = Known.of(x, [0, 0, 0, 0, 2], "mean").averages(prox, np.arange(5))
+    assert np.isnan(x).sum() == 150
+    assert_allclose(np.where(np.isnan(x), found, x), imputed, rtol=1e-5)
+
+
+masks = st.lists(st.lists(st.booleans(), min_size=3, max_size=3), min_size=25, max_size=25)
+
+
+@settings(max_examples=12)
+@given(masks, st.sampled_from(["gap", "oob", "uniform", None]))
+@pytest.mark.filterwarnings("ignore:.*missing values have no proximity")
+def test_any_mask(mask, scheme):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 4, (25, 3)).astype(float)
+    X[:, 1] += 1e6
+    missing = np.array(mask)
+    missing[0] = False  # something is present in each column
+    holes = np.where(missing, np.nan, X)
+    forest = RandomForestClassifier(5, random_state=0)
+    embedding = RandomTreesEmbedding(5, random_state=0)
+    imputer = ProximityImputer(
+        ForestProximity(forest, scheme) if scheme else ForestProximity(embedding, "uniform"),
+        categorical_features=[2],
+        max_iter=2,
+    )
+    y = np.arange(25) % 3 if scheme else None
+    for filled in (imputer.fit_transform(holes, y), imputer.transform(holes)):
+        assert_array_equal(filled[~missing], X[~missing])
+        low, high = np.nanmin(holes, axis=0), np.nanmax(holes, axis=0)
+        assert ((filled >= low - 1e-6) & (filled <= high + 1e-6)).all()
+        assert set(filled[:, 2]) <= set(holes[~missing[:, 2], 2])
+
+
+def test_better_than_the_median(iris, rng):
+    X, y = iris
+    missing = rng.random(X.shape) < 0.2
+    holes = np.where(missing, np.nan, X)
+    imputer = with_scheme("gap")
+    error = np.abs(imputer.fit_transform(holes, y) - X)[missing].mean()
+    start = np.abs(np.nanmedian(holes, axis=0) - X)[missing].mean()
+    assert error < 0.6 * start
+    assert np.abs(imputer.transform(holes) - X)[missing].mean() < 0.7 * start
+
+
+def test_stops_when_little_changes(holes):
+    X, y = holes
+    first = with_scheme("gap", tol=1e9).fit(X, y)
+    assert first.n_iter_ == 1
+    full = with_scheme("gap", tol=0, max_iter=6).fit(X, y)
+    assert_allclose(full.changes_[0], first.changes_[0])
+    assert full.changes_[-1] < 0.2 * full.changes_[0]
+    until = with_scheme("gap", tol=full.changes_[2], max_iter=6).fit(X, y)
+    assert until.n_iter_ == 3
+
+
+def test_changes_are_in_standard_deviations_and_shares():
+    values = np.array([[1.0, 0], [3, 1], [np.nan, np.nan], [np.nan, 1]])
+    known = Known.of(values, [0, 2], "total")
+    assert_array_equal(known.start, [2, 1])
+    old = np.array([[1.0, 0], [3, 1], [2, 1], [2, 1]])
+    new = np.array([[9.0, 0], [9, 1], [2.5, 0], [2, 1]])
+    change = known.change(old, new, np.isnan(values), np.array([0, 1]))
+    assert_allclose(change, (0.5 + 0 + 1) / 3)  # the standard deviation is 1
+
+
+def test_batches_of_columns_give_the_same(holes, monkeypatch):
+    X, y = holes
+    whole = with_scheme("oob", categorical_features=[4], max_iter=2).fit_transform(X, y)
+    monkeypatch.setattr(_known_values, "_BLOCK_BYTES", 1)
+    parts = with_scheme("oob", categorical_features=[4], max_iter=2).fit_transform(X, y)
+    assert_allclose(parts, whole, rtol=1e-12)
+
+
+def test_large_numbers_of_little_spread_keep_their_digits(iris):
+    X, y = iris
+    X = X + 1e9
+    X[::5, 2] = np.nan
+    imputer = ProximityImputer(ForestProximity(FOREST, "oob"), max_iter=1).fit(X, y)
+    near = ProximityImputer(ForestProximity(FOREST, "oob", dtype=np.float64), max_iter=1)
+    assert_allclose(
+        imputer.fit_transform(X, y)[::5, 2] - 1e9, near.fit_transform(X, y)[::5, 2] - 1e9, rtol=1e-5
+    )
+
+
+def test_without_targets(iris, rng):
+    X, _ = iris
+    missing = rng.random(X.shape) < 0.1
+    holes = np.where(missing, np.nan, X)
+    imputer = ProximityImputer(random_state=0)
+    error = np.abs(imputer.fit_transform(holes) - X)[missing].mean()
+    assert imputer.proximity_.scheme_.name == "uniform"
+    assert error < 0.7 * np.abs(np.nanmedian(holes, axis=0) - X)[missing].mean()
+    with pytest.raises(ValueError, match="needs in-bag weights"):
+        ProximityImputer("gap").fit(holes)
+
+
+def test_default_forests_follow_the_targets(diabetes, holes):
+    X, y = diabetes
+    X = X.copy()
+    X[::9, 3] = np.nan
+    numbers = ProximityImputer(max_iter=1, random_state=0).fit(X, y + 0.5)
+    assert isinstance(numbers.proximity_.forest_, RandomForestRegressor)
+    classes = ProximityImputer("oob", max_iter=1, random_state=0).fit(*holes)
+    assert isinstance(classes.proximity_.forest_, RandomForestClassifier)
+    assert classes.proximity_.scheme_.name == "oob"
+    assert numbers.proximity_.scheme_.name == "gap"
+
+
+@pytest.mark.parametrize(
+    ("forest", "scheme"),
+    [
+        (ExtraTreesClassifier(20, min_samples_leaf=4, random_state=0), "kerf"),
+        (GradientBoostingClassifier(n_estimators=5, random_state=0), "boosted"),
+        (make_pipeline(RandomForestClassifier(20, random_state=0)), "oob_separable"),
+    ],
+)
+def test_any_forest_and_scheme(holes, forest, scheme):
+    X, y = holes
+    filled = with_scheme(scheme, forest, max_iter=2).fit_transform(X, y)
+    assert_array_equal(filled[present(X)], X[present(X)])
+    assert present(filled).all()
+
+
+def test_nothing_missing(iris):
+    X, y = iris
+    imputer = with_scheme("gap")
+    assert_array_equal(imputer.fit_transform(X, y), X)
+    assert_array_equal(imputer.changes_, [0])
+    assert_array_equal(imputer.transform(X[:3]), X[:3])
+    assert present(imputer.transform([[np.nan] * 4, X[0]])).all()
+
+
+def test_without_proximity_the_median_stays():
+    X = np.array([[np.nan, 1.0], [5, 2], [7, 3], [100, 4]])
+    always_in_bag = RandomForestClassifier(2, bootstrap=True, random_state=3)
+    imputer = with_scheme("gap", always_in_bag)
+    with pytest.warns(LeafkernelWarning, match="1 of 1 missing values have no proximity"):
+        filled = imputer.fit_transform(X, [0, 0, 1, 1])
+    assert filled[0, 0] == 7
+
+
+def test_seeds(holes):
+    X, y = holes
+    first, again, other = (
+        ProximityImputer("gap", max_iter=1, **options).fit_transform(X, y)
+        for options in ({"random_state": 3}, {"random_state": 3, "n_jobs": 2}, {"random_state": 4})
+    )
+    assert_array_equal(first, again)
+    assert (first != other).any()
+    drawn = ProximityImputer(random_state=np.random.RandomState(0), max_iter=5, tol=0).fit(X, y)
+    assert drawn.changes_[-1] < 0.2 * drawn.changes_[0]  # one seed for all iterations
+
+
+def test_pickle_and_clone(frame):
+    X, y = frame
+    imputer = with_scheme("oob", max_iter=2).fit(X, y)
+    expected = imputer.transform(X)
+    pd.testing.assert_frame_equal(pickle.loads(pickle.dumps(imputer)).transform(X), expected)
+    again = clone(imputer)
+    assert not hasattr(again, "proximity_")
+    pd.testing.assert_frame_equal(again.fit(X, y).transform(X), expected)
+
+
+def test_pipeline(holes):
+    X, y = holes
+    pipeline = make_pipeline(with_scheme("gap", max_iter=2), LogisticRegression(max_iter=2000))
+    assert cross_val_score(pipeline, X, y, cv=3).mean() > 0.85
+
+
+def test_a_failed_refit_leaves_the_fitted_state_usable(holes):
+    X, y = holes
+    imputer = with_scheme("gap", max_iter=1).fit(X, y)
+    before = imputer.transform(X)
+    with pytest.raises(ValueError, match="infinity"):
+        imputer.fit(np.where(np.isnan(X[:, :2]), np.inf, X[:, :2]), y)
+    assert_array_equal(imputer.transform(X), before)
+
+
+def test_frames_come_out_as_they_came_in(frame):
+    X, y = frame
+    before = X.copy(deep=True)
+    imputer = with_scheme("gap", max_iter=2)
+    results = {"fit_transform": imputer.fit_transform(X, y), "transform": imputer.transform(X)}
+    pd.testing.assert_frame_equal(X, before)
+    for filled in results.values():
+        assert list(filled.columns) == list(X.columns)
+        assert list(filled.index) == list(X.index)
+        assert not filled.isna().any(axis=None)
+        for name in X.columns:
+            expected = "Float64" if name == "count" else X[name].dtype
+            assert filled[name].dtype == expected, name
+            seen = X[name].notna()
+            assert (filled[name][seen] == X[name][seen]).all(), name
+    assert_array_equal(imputer.is_categorical_, X.columns.isin(["kind", "text", "flag", "thing"]))
+    assert imputer.statistics_[X.columns.get_loc("thing")] == ("a", 1)
+    assert_array_equal(imputer.get_feature_names_out(), X.columns)
+    # Types do not depend on what is missing in the samples at hand.
+    full = X.dropna()
+    assert (imputer.transform(full).dtypes == results["transform"].dtypes).all()
+
+
+def test_frames_and_arrays_agree(table):
+    X, y = table
+    X.loc[::5, "kind"] = None
+    codes = X["kind"].cat.codes.astype(float)
+    array = X.assign(kind=codes.where(codes >= 0)).to_numpy()
+    forest = RandomForestRegressor(20, random_state=0)
+    from_frame = with_scheme("gap", forest).fit_transform(X, y)
+    from_array = with_scheme("gap", forest, categorical_features=[1]).fit_transform(array, y)
+    assert_array_equal(from_frame["kind"].cat.codes, from_array[:, 1])
+    assert_array_equal(from_frame[["size", "age"]], from_array[:, [0, 2]])
+
+
+def test_polars(frame):
+    pl = pytest.importorskip("polars")
+    X, y = frame
+    names = ["size", "kind", "age", "count", "flag", "small", "whole"]
+    columns = {
+        name: [None if pd.isna(value) else value for value in X[name].tolist()] for name in names
+    }
+    kinds = {"kind": pl.Enum(list("abcd")), "small": pl.Float32}
+    polars = pl.DataFrame([pl.Series(k, v, dtype=kinds.get(k)) for k, v in columns.items()])
+    filled = with_scheme("gap", max_iter=2).fit_transform(polars, y)
+    expected = with_scheme("gap", max_iter=2).fit_transform(X[names], y)
+    assert filled.schema == {**polars.schema, "count": pl.Float64}
+    for name in names:
+        assert filled[name].to_list() == expected[name].tolist()
+
+
+def test_set_output(holes):
+    X, y = holes
+    imputer = with_scheme("gap", max_iter=1).set_output(transform="pandas")
+    assert list(imputer.fit_transform(X, y).columns) == [f"x{k}" for k in range(5)]
+    frame = pd.DataFrame(X, columns=list("abcde"), index=np.arange(len(X)) * 2)
+    imputer.fit(frame, y)
+    assert list(imputer.transform(frame[:3]).index) == [0, 2, 4]
+    assert list(imputer.get_feature_names_out()) == list("abcde")
+
+
+@pytest.mark.parametrize("listed", [[1, 2], np.array([False, True, True]), ["b", "c"]])
+def test_categorical_features_are_listed_in_three_ways(rng, listed):
+    X = pd.DataFrame(rng.integers(0, 3, (60, 3)).astype(float), columns=list("abc"))
+    X.iloc[::4] = np.nan
+    X = X.astype({"c": "Int64"})
+    imputer = with_scheme("uniform", categorical_features=listed, max_iter=1)
+    filled = imputer.fit_transform(X, np.arange(60) % 2)
+    assert_array_equal(imputer.is_categorical_, [False, True, True])
+    assert set(filled["b"]) == set(filled["c"]) == {0, 1, 2}
+    assert filled["c"].dtype == "Int64"  # categories stay what they are
+
+
+def test_arrays_of_objects(frame):
+    X, y = frame
+    array = X[["size", "text", "thing"]].to_numpy(dtype=object)
+    forest = RandomForestClassifier(20, min_samples_leaf=6, random_state=0)
+    imputer = with_scheme("gap", forest, categorical_features=[1, 2], max_iter=2)
+    filled = imputer.fit_transform(array, y)
+    expected = with_scheme("gap", forest, max_iter=2).fit_transform(X[["size", "text", "thing"]], y)
+    assert filled.dtype == object
+    assert filled.tolist() == expected.to_numpy(dtype=object).tolist()
+    with pytest.raises(ValueError, match="column 1 holds what is not a number"):
+        with_scheme("gap", categorical_features=[2]).fit(array, y)
+
+
+def test_new_categories_stay(table):
+    X, y = table
+    X["kind"] = X["kind"].astype(object)
+    imputer = with_scheme("gap", RandomForestRegressor(30, random_state=0)).fit(X, y)
+    new = X[:4].assign(kind=["a", "never seen", None, np.nan])
+    new.iloc[1, 0] = np.nan
+    filled = imputer.transform(new)
+    assert list(filled["kind"][:2]) == ["a", "never seen"]
+    assert set(filled["kind"][2:]) <= set("abcd")
+    as_missing = imputer.transform(new.assign(kind=["a", None, None, None]))
+    assert_array_equal(filled["size"], as_missing["size"])
+    # A type that lacks the category which is filled in gets it.
+    narrow = new.assign(kind=pd.Categorical(["never seen"] * 2 + [None] * 2))
+    assert list(imputer.transform(narrow)["kind"]) == list(filled["kind"][[1, 1, 2, 3]])
+
+
+def test_mixed_categories_are_in_an_order_that_does_not_depend_on_rows():
+    X = pd.DataFrame({"a": [1, "x", None, 2, "b", 1] * 5, "b": np.arange(30.0)})
+    first = with_scheme("gap", max_iter=1).fit(X, np.arange(30) % 2)
+    again = with_scheme("gap", max_iter=1).fit(X[::-1], np.arange(30) % 2)
+    assert first._schema == again._schema
+    assert first._schema.columns[0].categories == (1, 2, "b", "x")
+
+
+def test_refuses_what_is_fitted(iris):
+    X, y = iris
+    fitted = clone(FOREST).fit(X, y)
+    for proximity in (
+        fitted,
+        ForestProximity(fitted),
+        ForestProximity(FOREST, "gap").fit(X, y),
+        ForestProximity.from_leaves(np.zeros((150, 2), dtype=int)),
+    ):
+        with pytest.raises(ValueError, match="trains its forest anew in every iteration"):
+            ProximityImputer(proximity).fit(X, y)
+    with pytest.raises(TypeError, match="give an instance"):
+        ProximityImputer(RandomForestClassifier).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"max_iter": 0}, ValueError, "max_iter must be at least 1"),
+        ({"tol": -1}, ValueError, "tol must be at least 0"),
+        ({"tol": np.nan}, ValueError, "tol must be at least 0"),
+        ({"category_rule": "totl"}, ValueError, "Did you mean 'total'"),
+        ({"categorical_features": [9]}, ValueError, "between 0 and 4; got"),
+        ({"categorical_features": [-1]}, ValueError, "between 0 and 4; got"),
+        ({"categorical_features": [True]}, ValueError, "a mask of 1, but X has 5"),
+        ({"categorical_features": ["a"]}, ValueError, "no column names: give positions"),
+        ({"categorical_features": [[1]]}, ValueError, "must be a list"),
+        ({"categorical_features": [0.5]}, TypeError, "must be a mask, positions or names"),
+    ],
+)
+def test_wrong_parameters(holes, options, error, message):
+    with pytest.raises(error, match=message):
+        with_scheme("gap", **options).fit(*holes)
+
+
+def test_wrong_tables(frame):
+    X, y = frame
+    imputer = with_scheme("gap", max_iter=1)
+    with pytest.raises(ValueError, match="no value is present in column 'size', column 'kind'"):
+        imputer.fit(X.assign(size=np.nan, kind=None), y)
+    with pytest.raises(ValueError, match="infinity in column 'age'"):
+        imputer.fit(X.assign(age=np.inf), y)
+    with pytest.raises(TypeError, match=r"column 'day' .* neither numbers nor categories"):
+        imputer.fit(X.assign(day=pd.Timestamp("2020-01-01")), y)
+    with pytest.raises(TypeError, match="column 'lists' holds what cannot be a category"):
+        imputer.fit(X.assign(lists=[[1]] * len(X)), y)
+    with pytest.raises(ValueError, match=r"0 sample\(s\)"):
+        imputer.fit(X[:0], y[:0])
+    with pytest.raises(ValueError, match=r"names \['nope'\], but the columns are"):
+        with_scheme("gap", categorical_features=["nope"]).fit(X, y)
+    imputer.fit(X, y)
+    with pytest.raises(ValueError, match="'size' held numbers in fit"):
+        imputer.transform(X.assign(size="text"))
+    with pytest.raises(ValueError, match="feature names should match"):
+        imputer.transform(X[X.columns[::-1]])
+
+
+@parametrize_with_checks(
+    [
+        ProximityImputer(RandomForestClassifier(5, random_state=0), max_iter=1),
+        ProximityImputer(
+            ForestProximity(RandomTreesEmbedding(5, random_state=0), "uniform"), max_iter=2
+        ),
+    ]
+)
+@pytest.mark.filterwarnings("ignore::leafkernel.LeafkernelWarning")
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)

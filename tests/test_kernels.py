@@ -1,0 +1,129 @@
+"""A forest's similarity for other learners: the same learner by kernel and by leaf coordinates."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.cluster import DBSCAN
+from sklearn.datasets import load_wine
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, WhiteKernel
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC, LinearSVC
+
+from leafkernel import ForestProximity
+from leafkernel.tasks import ForestKernel, ProximityKernel, ProximityNeighborsTransformer
+
+
+@pytest.fixture(scope="module")
+def wine():
+    X, y = load_wine(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    return X[order], y[order]
+
+
+@pytest.mark.parametrize("scheme", ["kerf", "uniform"])
+def test_kernel_ridge_is_ridge_on_leaf_coordinates(diabetes, scheme):
+    X, y = diabetes
+    prox = ForestProximity(RandomForestRegressor(20, random_state=0), scheme, dtype=np.float64)
+    by_kernel = make_pipeline(ProximityKernel(prox), KernelRidge(alpha=0.3, kernel="precomputed"))
+    by_leaves = make_pipeline(
+        clone(prox), Ridge(alpha=0.3, fit_intercept=False, solver="lsqr", tol=1e-12)
+    )
+    first = by_kernel.fit(X[:150], y[:150]).predict(X[150:])
+    assert_allclose(first, by_leaves.fit(X[:150], y[:150]).predict(X[150:]), rtol=1e-6)
+
+
+def test_a_kernel_machine_is_a_linear_one_on_leaf_coordinates(wine):
+    X, y = wine[0], (wine[1] == 1).astype(int)
+    prox = ForestProximity(ExtraTreesClassifier(20, random_state=0), "uniform", dtype=np.float64)
+    by_kernel = make_pipeline(ProximityKernel(prox), SVC(C=0.5, kernel="precomputed", tol=1e-8))
+    by_leaves = make_pipeline(clone(prox), SVC(C=0.5, kernel="linear", tol=1e-8))
+    first = by_kernel.fit(X[:120], y[:120]).decision_function(X[120:])
+    second = by_leaves.fit(X[:120], y[:120]).decision_function(X[120:])
+    assert_allclose(first, second, atol=1e-5)
+    fast = make_pipeline(clone(prox), LinearSVC(C=0.5, dual=True, random_state=0)).fit(X[:120], y[:120])
+    assert np.corrcoef(first, fast.decision_function(X[120:]))[0, 1] > 0.99
+
+
+def test_searches_reach_into_the_forest(wine):
+    X, y = wine
+    kernel = ProximityKernel(ForestProximity(RandomForestClassifier(15, random_state=0), "kerf"))
+    model = make_pipeline(kernel, SVC(kernel="precomputed"))
+    grid = {
+        "proximitykernel__proximity__weight_scheme": ["kerf", "uniform"],
+        "proximitykernel__proximity__forest__min_samples_leaf": [1, 5],
+        "svc__C": [1.0, 10.0],
+    }
+    search = GridSearchCV(model, grid, cv=3).fit(X, y)
+    assert search.best_score_ > 0.95
+    assert search.best_estimator_[0].proximity_.n_samples_fit_ == len(y)
+
+
+def test_gaussian_process_with_a_forest_as_covariance(diabetes):
+    X, y = diabetes
+    forest = RandomForestRegressor(40, min_samples_leaf=5, random_state=0)
+    prox = ForestProximity(forest, "uniform", dtype=np.float64).fit(X[:100], y[:100])
+    kernel = ForestKernel(prox)
+    K = kernel(X[100:150])
+    assert_allclose(
+        K, prox.query_map(X[100:150]).toarray() @ prox.query_map(X[100:150]).toarray().T
+    )
+    assert np.linalg.eigvalsh(K).min() > -1e-10
+    assert_allclose(kernel.diag(X[:5]), np.diag(kernel(X[:5])))
+    assert_allclose(kernel(X[:5], X[5:9]), kernel(X[:9])[:5, 5:])
+    process = GaussianProcessRegressor(
+        ConstantKernel(1.0) * kernel + WhiteKernel(0.5), normalize_y=True, random_state=0
+    )
+    mean, deviation = process.fit(X[100:180], y[100:180]).predict(X[180:], return_std=True)
+    assert np.isfinite(mean).all()
+    assert (deviation > 0).all()
+    assert np.corrcoef(mean, y[180:])[0, 1] > 0.3
+    # The mean by hand, with the constant and the noise that were learnt.
+    learnt = process.kernel_
+    constant, noise = learnt.k1.k1.constant_value, learnt.k2.noise_level
+    targets = y[100:180]
+    K = constant * kernel(X[100:180]) + noise * np.eye(80)
+    weights = np.linalg.solve(K, (targets - targets.mean()) / targets.std())
+    expected = constant * kernel(X[180:], X[100:180]) @ weights
+    assert_allclose(mean, expected * targets.std() + targets.mean(), rtol=1e-4)
+
+
+def test_covariances_must_be_one_function(wine):
+    X, y = wine
+    gap = ForestProximity(RandomForestClassifier(30, random_state=0), "gap").fit(X, y)
+    with pytest.raises(ValueError, match="is no covariance"):
+        ForestKernel(gap)(X)
+
+
+def test_graphs_for_neighbours_and_clusters(wine):
+    X, y = wine
+    forest = RandomForestClassifier(40, random_state=0)
+    graph = ProximityNeighborsTransformer(ForestProximity(forest, "uniform"), n_neighbors=12)
+    prox = graph.fit(X, y).proximity_
+    assert (graph.transform(X[:9]) != prox.kneighbors_graph(X[:9], 12, mode="distance")).nnz == 0
+    assert (graph.fit_transform(X, y) != prox.kneighbors_graph(None, 12, mode="distance")).nnz == 0
+    model = make_pipeline(graph, DBSCAN(eps=0.6, min_samples=8, metric="precomputed"))
+    labels = model.fit_predict(X, y)
+    largest = np.argsort(np.bincount(labels[labels >= 0]))[-3:]
+    assert_array_equal(sorted(np.bincount(y[labels == c]).argmax() for c in largest), [0, 1, 2])
+
+
+def test_more_neighbours_than_samples_are_all_of_them(wine):
+    X, y = wine
+    graph = ProximityNeighborsTransformer(n_neighbors=500, mode="proximity", random_state=0)
+    assert graph.fit_transform(X, y).shape == (178, 178)
+    assert np.diff(graph.transform(X[:3]).indptr).tolist() == [178] * 3
+
+
+def test_names_of_kernel_columns(wine):
+    X, y = wine
+    kernel = ProximityKernel(RandomForestClassifier(10, random_state=0)).fit(X, y)
+    assert kernel.get_feature_names_out()[:2].tolist() == ["sample0", "sample1"]
+    assert (
+        cross_val_score(make_pipeline(kernel, SVC(kernel="precomputed")), X, y, cv=3).mean() > 0.9
+    )

@@ -1,0 +1,136 @@
+"""Outlier scores: R's numbers, slow formulas, planted outliers, new samples."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+from leafkernel import ForestProximity
+from leafkernel.tasks import ProximityOutlierDetector, outlier_scores
+
+
+@pytest.fixture(scope="module")
+def r():
+    """What R's randomForest gives on 60 rows of iris; data/r_iris.R made it."""
+    with np.load(Path(__file__).parent / "data" / "r_iris.npz") as file:
+        return dict(file)
+
+
+def slow_scores(P, y, convention):
+    """The formulas, sample by sample."""
+    n = len(y)
+    if convention == "rfgap":
+        P = P / np.where(P.max(axis=1) > 0, P.max(axis=1), 1)[:, None]
+    raw = np.empty(n)
+    for i in range(n):
+        total = sum(P[i, j] ** 2 for j in range(n) if y[j] == y[i])
+        raw[i] = n / (total if total > 0 else 1)
+    if convention == "raw":
+        return raw
+    scores = np.empty(n)
+    for label in np.unique(y):
+        of_class = raw[y == label]
+        off = of_class - np.median(of_class)
+        mad = np.median(np.abs(off))
+        if mad < 1e-9:
+            mad = np.abs(off).mean() * 1.2533 / 1.4826
+        mad = mad if mad > 1e-9 else 1.0
+        scores[y == label] = np.abs(off) / mad if convention == "rfgap" else off / (1.4826 * mad)
+    return scores
+
+
+@pytest.mark.parametrize(("scheme", "name"), [("uniform", "original"), ("oob", "oob")])
+def test_equal_to_r(r, scheme, name):
+    y = np.repeat([0, 1, 2], 20)
+    prox = ForestProximity.from_leaves(
+        r["leaves"], in_bag=r["in_bag"], weight_scheme=scheme, diagonal="one", dtype=np.float64
+    )
+    theirs = r[f"outlier_{name}"]
+    found = outlier_scores(prox, y)
+    defined = np.isfinite(theirs)  # R divides by a MAD of zero where a class is alike
+    assert defined.sum() >= 40
+    assert_allclose(found[defined], theirs[defined], rtol=0, atol=1e-10)
+    assert np.isfinite(found).all()
+
+
+@pytest.mark.parametrize("convention", ["breiman", "rfgap", "raw"])
+@pytest.mark.parametrize("scheme", ["gap", "oob", "uniform", "kerf"])
+def test_streamed_scores_equal_the_formulas(iris, scheme, convention):
+    X, y = iris
+    prox = ForestProximity(RandomForestClassifier(40, random_state=0), scheme, dtype=np.float64)
+    prox.fit(X, y)
+    expected = slow_scores(prox.proximity().toarray(), y, convention)
+    assert_allclose(outlier_scores(prox, y, convention=convention), expected, rtol=1e-9)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=25),
+    st.integers(0, 9),
+    st.sampled_from(["breiman", "rfgap", "raw"]),
+)
+def test_any_leaves_and_classes(leaves, seed, convention):
+    y = np.random.default_rng(seed).integers(0, 3, len(leaves))
+    prox = ForestProximity.from_leaves(leaves, dtype=np.float64)
+    expected = slow_scores(prox.proximity().toarray(), y, convention)
+    found = outlier_scores(prox, y, convention=convention)
+    assert np.isfinite(found).all()
+    # Raw measures that differ by rounding alone are one, and have no spread.
+    assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_without_classes_all_are_compared_with_all(diabetes):
+    X, y = diabetes
+    prox = ForestProximity(RandomForestRegressor(30, random_state=0), "oob", dtype=np.float64)
+    prox.fit(X, y)
+    expected = slow_scores(prox.proximity().toarray(), np.zeros(len(y)), "breiman")
+    assert_allclose(outlier_scores(prox), expected)
+    assert_allclose(outlier_scores(prox, y), expected)
+
+
+def test_wrong_labels_are_found(iris):
+    X, y = iris
+    flipped = y.copy()
+    wrong = [5, 25, 140]
+    flipped[wrong] = [2, 1, 0]
+    detector = ProximityOutlierDetector(contamination=0.04, random_state=0)
+    labels = detector.fit_predict(X, flipped)
+    assert set(wrong) <= set(np.flatnonzero(labels == -1))
+    assert (labels == -1).sum() == 6
+
+
+def test_new_samples_are_scored_like_training_samples(iris):
+    X, y = iris
+    prox = ForestProximity(RandomForestClassifier(60, random_state=0), "uniform").fit(X, y)
+    detector = ProximityOutlierDetector(prox).fit(X, y)
+    # Under a symmetric scheme a training sample passed again is the same sample, where it is taken
+    # for one of its own class.
+    favoured = prox.weighted_sums(np.eye(3)[y], X).argmax(axis=1) == y
+    assert favoured.sum() > 140
+    again, before = detector.score_samples(X), -outlier_scores(prox, y)
+    assert_allclose(again[favoured], before[favoured], rtol=1e-5, atol=1e-4)
+    assert_array_equal(detector.predict(X)[favoured], detector.predict()[favoured])
+    odd = np.array([[4.3, 4.4, 6.9, 0.1]])
+    assert detector.score_samples(odd) < np.median(detector.score_samples())
+
+
+def test_unsupervised():
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(200, 3)), [[9, 9, -9]]])
+    detector = ProximityOutlierDetector(random_state=0).fit(X)
+    assert detector.score_samples().argmin() == 200
+    assert detector.offset_ == -10
+
+
+def test_errors(iris):
+    X, y = iris
+    prox = ForestProximity(RandomForestClassifier(30, random_state=0), "uniform").fit(X, y)
+    with pytest.raises(ValueError, match="Did you mean 'breiman'"):
+        outlier_scores(prox, y, convention="briman")
+    with pytest.raises(ValueError, match="y has 3 rows, but there are 150"):
+        outlier_scores(prox, y[:3])
+    with pytest.raises(ValueError, match="contamination must be 'auto' or a share"):
+        ProximityOutlierDetector(prox, contamination=3).fit(X, y)

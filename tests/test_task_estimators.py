@@ -1,0 +1,146 @@
+"""Every estimator of leafkernel.tasks: scikit-learn's checks, and the ways to name a proximity."""
+
+import copy
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor, RandomTreesEmbedding
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from leafkernel import ForestProximity
+from leafkernel.schemes import Uniform
+from leafkernel.tasks import (
+    LeafEmbedding,
+    LeafPCA,
+    PrototypeClassifier,
+    ProximityClassifier,
+    ProximityHDBSCAN,
+    ProximityKernel,
+    ProximityKMedoids,
+    ProximityNeighborsTransformer,
+    ProximityOutlierDetector,
+    ProximityRegressor,
+    ProximitySpectralClustering,
+    outlier_scores,
+)
+
+# Enough trees that the small data sets of the checks have no row that is always in bag.
+CLASSIFIER = RandomForestClassifier(40, random_state=0)
+REGRESSOR = RandomForestRegressor(40, random_state=0)
+UNSUPERVISED = RandomTreesEmbedding(10, random_state=0)
+
+CHECKED = [
+    ProximityClassifier(CLASSIFIER),
+    ProximityRegressor(REGRESSOR),
+    PrototypeClassifier(CLASSIFIER),
+    ProximityOutlierDetector(ForestProximity(UNSUPERVISED, "uniform")),
+    LeafPCA(UNSUPERVISED, n_components=1, random_state=0),
+    LeafEmbedding(UNSUPERVISED, n_components=1, method="spectral", random_state=0),
+    ProximityKMedoids(UNSUPERVISED, n_clusters=2),
+    ProximitySpectralClustering(UNSUPERVISED, n_clusters=2, random_state=0),
+    ProximityHDBSCAN(UNSUPERVISED),
+    ProximityKernel(UNSUPERVISED),
+    ProximityNeighborsTransformer(UNSUPERVISED),
+]
+
+WEIGHTS_DRAW = (
+    "a weight of two is not a sample given twice where trees draw features or samples at random; "
+    "some forests pass on some versions of scikit-learn, so this is not strict"
+)
+WEIGHT_CHECKS = (
+    "check_sample_weight_equivalence_on_dense_data",
+    "check_sample_weight_equivalence_on_sparse_data",
+    "check_sample_weights_invariance",
+)
+
+
+@pytest.mark.filterwarnings("ignore::leafkernel.LeafkernelWarning")
+@parametrize_with_checks(CHECKED)
+def test_scikit_learn_checks(estimator, check, request):
+    name = check.func.__name__
+    if name in WEIGHT_CHECKS:
+        request.applymarker(pytest.mark.xfail(reason=WEIGHTS_DRAW, strict=False))
+    check(estimator)
+
+
+def test_every_way_to_name_a_proximity(iris):
+    X, y = iris
+    forest = RandomForestClassifier(40, random_state=0)
+    ways = {
+        None: ("gap", 100),
+        "kerf": ("kerf", 100),
+        Uniform(): ("uniform", 100),
+        forest: ("gap", 40),
+        ForestProximity(forest, "oob"): ("oob", 40),
+    }
+    for given, (scheme, n_trees) in ways.items():
+        model = ProximityClassifier(given, random_state=0).fit(X, y)
+        assert model.proximity_.scheme_.name == scheme
+        assert model.proximity_.n_trees_ == n_trees
+        assert model.proximity is given  # parameters are never touched
+
+
+def test_what_is_fitted_is_used_as_it_is(iris):
+    X, y = iris
+    forest = RandomForestClassifier(20, random_state=0).fit(X, y)
+    model = ProximityClassifier(ForestProximity(forest, "uniform")).fit(X, y)
+    assert model.proximity_.forest_ is forest
+    prox = ForestProximity(forest, "uniform").fit(X, y)
+    assert ProximityClassifier(prox).fit(X, y).proximity_ is prox
+    with pytest.raises(ValueError, match="fitted on 150 other samples than the 100 given"):
+        ProximityClassifier(prox).fit(X[:100], y[:100])
+    with pytest.raises(ValueError, match="fitted on 150 other samples than the 150 given"):
+        ProximityClassifier(prox).fit(X[::-1], y[::-1])
+    # A clone is unfitted, and so fits for itself: as cross-validation wants it.
+    again = clone(ProximityClassifier(prox)).fit(X[:100], y[:100])
+    assert again.proximity_.n_samples_fit_ == 100
+
+
+def test_default_forests_follow_the_targets(iris, diabetes):
+    X, y = diabetes
+    for targets in (y, y.round(), np.column_stack([y, y])):  # also floats that look like classes
+        forest = LeafPCA(n_components=2, random_state=0).fit(X, targets).proximity_.forest_
+        assert isinstance(forest, RandomForestRegressor)
+    for targets in (iris[1], iris[1].astype(float), iris[1].astype(str)):
+        forest = LeafPCA(n_components=2, random_state=0).fit(iris[0], targets).proximity_.forest_
+        assert isinstance(forest, RandomForestClassifier)
+    forest = LeafPCA(n_components=2, random_state=0).fit(X).proximity_.forest_
+    assert isinstance(forest, RandomTreesEmbedding)
+
+
+@pytest.mark.parametrize("model", CHECKED, ids=lambda model: type(model).__name__)
+def test_copies_give_the_same_numbers(iris, model):
+    X, y = iris
+    model = clone(model).fit(X, y)
+    ask = "predict" if hasattr(model, "predict") else "transform"
+    expected = getattr(model, ask)(X[:30] + 0.1)
+    for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        found = getattr(twin, ask)(X[:30] + 0.1)
+        if hasattr(found, "toarray"):
+            found, known = found.toarray(), expected.toarray()
+        else:
+            known = expected
+        assert_allclose(found, known)
+
+
+def test_frames_keep_their_names(iris):
+    X, y = iris
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = ProximityClassifier(CLASSIFIER).fit(frame, y)
+    assert_array_equal(model.feature_names_in_, list("abcd"))
+    assert_array_equal(model.predict(frame), model.predict(frame.set_axis(range(150))))
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(frame[list("dcba")])
+
+
+def test_nothing_is_asked_of_what_is_not_fitted(iris):
+    X, _ = iris
+    with pytest.raises(NotFittedError):
+        outlier_scores(ForestProximity(CLASSIFIER), None)
+    with pytest.raises(NotFittedError):
+        LeafPCA(CLASSIFIER).transform(X)
