@@ -46,7 +46,9 @@ def test_a_kernel_machine_is_a_linear_one_on_leaf_coordinates(wine):
     first = by_kernel.fit(X[:120], y[:120]).decision_function(X[120:])
     second = by_leaves.fit(X[:120], y[:120]).decision_function(X[120:])
     assert_allclose(first, second, atol=1e-5)
-    fast = make_pipeline(clone(prox), LinearSVC(C=0.5, dual=True, random_state=0)).fit(X[:120], y[:120])
+    fast = make_pipeline(clone(prox), LinearSVC(C=0.5, dual=True, random_state=0)).fit(
+        X[:120], y[:120]
+    )
     assert np.corrcoef(first, fast.decision_function(X[120:]))[0, 1] > 0.99
 
 

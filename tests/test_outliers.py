@@ -25,10 +25,9 @@ def slow_scores(P, y, convention):
     n = len(y)
     if convention == "rfgap":
         P = P / np.where(P.max(axis=1) > 0, P.max(axis=1), 1)[:, None]
-    raw = np.empty(n)
-    for i in range(n):
-        total = sum(P[i, j] ** 2 for j in range(n) if y[j] == y[i])
-        raw[i] = n / (total if total > 0 else 1)
+    totals = [sum(P[i, j] ** 2 for j in range(n) if y[j] == y[i]) for i in range(n)]
+    least = min([1.0, *(total / 2 for total in totals if total > 0)])
+    raw = np.array([n / (total if total > 0 else least) for total in totals])
     if convention == "raw":
         return raw
     scores = np.empty(n)
@@ -100,6 +99,14 @@ def test_wrong_labels_are_found(iris):
     labels = detector.fit_predict(X, flipped)
     assert set(wrong) <= set(np.flatnonzero(labels == -1))
     assert (labels == -1).sum() == 6
+
+
+def test_a_sample_like_none_of_its_class_is_the_largest_outlier():
+    leaves = np.array([[0, 0], [0, 0], [0, 1], [0, 1], [5, 5], [5, 5], [5, 6]])
+    y = [0, 0, 0, 0, 1, 1, 0]
+    prox = ForestProximity.from_leaves(leaves, weight_scheme="kerf", diagonal="zero")
+    raw = outlier_scores(prox, y, convention="raw")
+    assert raw.argmax() == 6
 
 
 def test_new_samples_are_scored_like_training_samples(iris):

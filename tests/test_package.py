@@ -4,6 +4,7 @@ import doctest
 import importlib
 import inspect
 import pkgutil
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,8 @@ from pathlib import Path
 import pytest
 
 import leafkernel
+import leafkernel.plots
+import leafkernel.tasks
 
 ROOT = Path(__file__).parent.parent
 MODULES = sorted(
@@ -90,27 +93,55 @@ def test_all_of_the_front_door_is_there():
     assert set(PUBLIC_METHODS) == {
         *("fit", "transform", "fit_transform", "get_feature_names_out", "from_leaves"),
         *("proximity", "iter_proximity", "kneighbors", "kneighbors_graph", "forecast"),
-        *("query_map", "reference_map", "operator", "weighted_average"),
+        *("query_map", "reference_map", "operator", "weighted_average", "weighted_sums"),
+        "proximity_to",
     }
 
 
-@pytest.mark.parametrize("name", PUBLIC_METHODS)
+def public_callables():
+    """Every public function and method of the package's front doors, by name."""
+    found = {}
+    for owner in (leafkernel, leafkernel.tasks, leafkernel.plots):
+        for name in owner.__all__:
+            value = getattr(owner, name)
+            if inspect.isclass(value) and hasattr(value, "fit"):
+                for method in vars(value):
+                    if not method.startswith(("_", "set_")) and callable(getattr(value, method)):
+                        found[f"{name}.{method}"] = getattr(value, method)
+            elif inspect.isfunction(value):
+                found[name] = value
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(public_callables()))
 def test_docstrings_cover_every_parameter(name):
     """Numpydoc sections, and every parameter named in them."""
-    method = getattr(leafkernel.ForestProximity, name)
+    method = public_callables()[name]
     docstring = inspect.getdoc(method)
     parameters = [p for p in inspect.signature(method).parameters if p not in ("self", "params")]
     found = sections(docstring)
     assert "Returns" in found or "Yields" in found
     assert not parameters or "Parameters" in found
-    for parameter in parameters:
-        assert f"\n{parameter} : " in docstring
+    listed = re.findall(r"^(\*{0,2}\w+(?:, \w+)*) : ", docstring, flags=re.MULTILINE)
+    assert set(parameters) <= {name.strip() for names in listed for name in names.split(",")}
 
 
-def test_constructor_is_documented():
-    docstring = inspect.getdoc(leafkernel.ForestProximity)
-    for parameter in inspect.signature(leafkernel.ForestProximity).parameters:
+ESTIMATORS = [
+    leafkernel.ForestProximity,
+    *(
+        value
+        for name in leafkernel.tasks.__all__
+        if hasattr(value := getattr(leafkernel.tasks, name), "fit")
+    ),
+]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_constructors_are_documented(estimator):
+    docstring = inspect.getdoc(estimator)
+    for parameter in inspect.signature(estimator).parameters:
         assert f"{parameter} : " in docstring
+    assert "Examples\n--------" in docstring
 
 
 def test_every_scheme_documents_its_formula():

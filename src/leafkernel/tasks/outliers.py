@@ -71,7 +71,9 @@ def outlier_scores(
     .. math:: \mathrm{raw}_i = \frac{n}{\sum_{j: y_j = y_i} P_{ij}^2}, \qquad
               \mathrm{score}_i = \frac{\mathrm{raw}_i - \mathrm{median}}{1.4826 \cdot \mathrm{MAD}}
 
-    with the median and the MAD over the samples of the class; a sum of zero counts as one.
+    with the median and the MAD over the samples of the class. A sum of zero counts as one, as in R,
+    or as half of the smallest other sum where that is less: a sample that is similar to none of its
+    class must not look like a normal one.
 
     Parameters
     ----------
@@ -83,7 +85,8 @@ def outlier_scores(
     convention : {"breiman", "rfgap", "raw"}, default="breiman"
         "breiman" is the formula above, as in R's ``outlier``: scores above 10 deserve a look.
         "rfgap" divides each row of P by its maximum, takes the absolute value, and leaves the
-        1.4826 out, as the authors of RF-GAP do. "raw" is the raw measure.
+        1.4826 out, as the authors of RF-GAP do. "raw" is the raw measure, which compares samples
+        across classes: often the better one to look for wrong labels with.
 
     Returns
     -------
@@ -278,7 +281,10 @@ class _Judge:
             self.n_classes = len(classes)
         else:
             self.codes, self.n_classes = np.zeros(prox.n_samples_fit_, dtype=np.intp), 1
-        self.raw = self._raw(None, self.codes)
+        sums = self._sums(None, self.codes)
+        positive = sums[sums > 0]
+        self.least = min(1.0, float(positive.min()) / 2) if len(positive) else 1.0
+        self.raw = self._raw(sums)
         self.scales = [_scale_of(self.raw[self.codes == c]) for c in range(self.n_classes)]
 
     def of_training(self) -> npt.NDArray[np.float64]:
@@ -287,14 +293,16 @@ class _Judge:
     def of_unseen(self, X: Any) -> npt.NDArray[np.float64]:
         votes = self.prox.weighted_sums(indicators(self.codes, self.n_classes), X)
         codes = votes.argmax(axis=1)
-        return self._standardize(self._raw(X, codes), codes)
+        return self._standardize(self._raw(self._sums(X, codes)), codes)
 
-    def _raw(self, X: Any, row_codes: Array) -> npt.NDArray[np.float64]:
-        raw = np.empty(len(row_codes))
+    def _sums(self, X: Any, row_codes: Array) -> npt.NDArray[np.float64]:
+        sums = np.empty(len(row_codes))
         for rows, block in self.prox.iter_proximity(X, sort=False):
-            sums = self._square_sums(block, row_codes[rows])
-            raw[rows] = len(self.codes) / np.where(sums > 0, sums, 1.0)
-        return raw
+            sums[rows] = self._square_sums(block, row_codes[rows])
+        return sums
+
+    def _raw(self, sums: Array) -> npt.NDArray[np.float64]:
+        return np.asarray(len(self.codes) / np.where(sums > 0, sums, self.least))
 
     def _square_sums(self, block: Any, row_codes: Array) -> npt.NDArray[np.float64]:
         """Return the sum of the squares of each row's proximities to its own class."""

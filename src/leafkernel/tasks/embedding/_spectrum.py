@@ -18,6 +18,8 @@ SOLVERS = ("auto", "arpack", "randomized", "dense")
 
 # Up to here a dense decomposition takes no longer than an iterative one.
 _DENSE_ROWS = 500
+# Vectors are then accurate to half as many digits and more.
+_ARPACK_TOLERANCE = 1e-10
 # Halko, Martinsson and Tropp, Finding structure with randomness, 2011: a few vectors more, and a
 # few powers, make the leading pairs accurate.
 _MORE_VECTORS = 10
@@ -62,7 +64,8 @@ def top_eigenpairs(
             matmat=apply,
             dtype=np.float64,
         )
-        values, vectors = eigsh(operator, k, which="LA", v0=rng.uniform(-1, 1, n))
+        start = rng.uniform(-1, 1, n)
+        values, vectors = eigsh(operator, k, which="LA", v0=start, tol=_ARPACK_TOLERANCE)
     else:
         values, vectors = _randomized(apply, n, k, rng)
     order = np.argsort(values)[::-1]

@@ -36,6 +36,8 @@ Array = npt.NDArray[Any]
 METHODS = ("pca", "umap", "tsne", "phate", "spectral", "diffusion", "mds", "svd")
 SOURCES = ("pca", "kernel")
 
+_LANDMARK_PCA = 10
+
 
 class LeafEmbedding(
     ProximityTask, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
@@ -235,7 +237,8 @@ class LeafEmbedding(
     def _from_kernel(
         self, prox: ForestProximity, n: int, k: int, seed: int, options: dict[str, Any]
     ) -> Any:
-        few = k if self.method != "phate" else max(k, min(self.n_pca, n - 1))
+        # A picture starts from as many principal components; landmarks are groups in a few more.
+        few = k if self.method != "phate" else max(k, min(_LANDMARK_PCA, n - 1))
         start = PrincipalMap.fit(LeafCoordinates(prox), n, few, random_state=seed).scores
         if self.method == "phate":
             return PhateOfKernel(prox, start, k, random_state=seed, **options)

@@ -34,8 +34,9 @@ class LeafPCA(ProximityTask, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     n_components : int, default=50
         Number of components.
     solver : {"auto", "arpack", "randomized", "dense"}, default="auto"
-        "arpack" is accurate to rounding, "randomized" needs fewer passes over many samples, "dense"
-        is for a few hundred. "auto" takes dense or ARPACK.
+        "arpack" is accurate, "dense" too and for a few hundred samples; "auto" takes one of them.
+        "randomized" takes a fixed number of passes, and is less accurate the slower the variances
+        of the components fall.
     n_jobs : int, default=None
         Threads, where ``proximity`` does not say.
     random_state : int or RandomState, default=None

@@ -1,0 +1,89 @@
+"""Choose handwritten digits that stand for all others, and classify by the nearest of them.
+
+python examples/plot_prototypes.py [--out docs/images/prototypes.png]
+"""
+
+import argparse
+from pathlib import Path
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import train_test_split
+
+from leafkernel import ForestProximity
+from leafkernel.plots import plot_prototypes
+from leafkernel.tasks import PrototypeClassifier
+
+NUMBERS = (1, 2, 3, 5, 8, 12, 20)
+GAINS = (0.1, 0.05, 0.03, 0.02, 0.01, 0.005)
+SHOWN = 0.01
+SAME, OWN = "#0072B2", "#D55E00"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--out", default="docs/images/prototypes.png", help="where to save the picture"
+    )
+    out = Path(parser.parse_args().out)
+
+    digits = load_digits()
+    X, X_new, y, y_new = train_test_split(digits.data, digits.target, random_state=0)
+    forest = RandomForestClassifier(200, random_state=0, n_jobs=-1).fit(X, y)
+    prox = ForestProximity(forest, "uniform").fit(X, y)
+
+    def accuracy(**options):
+        model = PrototypeClassifier(prox, **options).fit(X, y)
+        return model, len(model.prototypes_.rows), model.score(X_new, y_new)
+
+    same = np.array([accuracy(n_prototypes=n)[1:] for n in NUMBERS])
+    own = np.array([accuracy(min_gain=gain)[1:] for gain in GAINS])
+    model, n_shown, right = accuracy(min_gain=SHOWN)
+    chosen = model.prototypes_
+    for label in np.unique(y):
+        rows = chosen.rows[chosen.labels == label]
+        print(
+            f"digit {label}: {len(rows):2d} prototypes, mean proximity {chosen.coverage[label]:.2f}"
+        )
+    print(f"{n_shown} of {len(X):,} digits get {right:.1%} of the new ones right,")
+    print(f"the whole forest {forest.score(X_new, y_new):.1%}")
+
+    figure = plt.figure(figsize=(13, 6.2), layout="constrained")
+    left, right_half = figure.subfigures(1, 2, width_ratios=(1.35, 1))
+    ax = plot_prototypes(chosen, X, images=(8, 8), max_images=14, ax=left.subplots())
+    ax.set_title(f"{n_shown} prototypes: more for digits of many kinds", pad=10)
+    draw_accuracy(right_half.subplots(), same, own, n_shown, forest.score(X_new, y_new))
+    out.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(out, dpi=130)
+    print(f"Picture saved to {out}")
+
+
+def draw_accuracy(ax, same, own, n_shown, best):
+    """Accuracy against the number of prototypes, by both ways to choose how many a class gets."""
+    ax.axhline(best, color="0.5", linestyle="--", linewidth=1)
+    ax.text(same[0, 0], best - 0.001, "the whole forest", color="0.35", va="top")
+    ax.plot(*same.T, "o-", color=SAME, label="the same number for each digit")
+    ax.plot(*own.T, "s-", color=OWN, label="as many as bring a gain")
+    at = int(np.flatnonzero(own[:, 0] == n_shown)[0])
+    ax.annotate(
+        "shown at left", own[at], xytext=(30, -45), textcoords="offset points", color=OWN,
+        arrowprops={"arrowstyle": "->", "color": OWN},
+    )  # fmt: skip
+    ax.set_xscale("log")
+    ticks = [10, 20, 50, 100, 200, 400]
+    ax.set_xticks(ticks, ticks)
+    ax.minorticks_off()
+    ax.set(xlabel="prototypes in all", ylabel="new digits right, by the nearest prototype")
+    ax.yaxis.set_major_formatter(mpl.ticker.PercentFormatter(1, decimals=0))
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False, loc="lower right")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""Columns of the samples, by name: numbers or categories, whatever table holds them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import issparse
+
+from leafkernel._validation import column_names, shorten
+from leafkernel.plots._style import Array
+from leafkernel.tasks._tables import read_table
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One feature of all samples.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    values : ndarray of shape (n,)
+        Numbers, NaN where missing; or categories as objects.
+    missing : ndarray of bool of shape (n,)
+        Which are missing.
+    is_category : bool
+        Whether values are categories.
+    """
+
+    name: str
+    values: Array
+    missing: npt.NDArray[np.bool_]
+    is_category: bool
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the numbers, 1 where there is none."""
+        found = self.values[~self.missing].astype(float)
+        spread = float(found.std()) if len(found) else 0.0
+        return spread if spread > 0 else 1.0
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether all values are the same."""
+        present = self.values[~self.missing]
+        return len(present) == 0 or bool((present == present[0]).all())
+
+
+class Columns:
+    """The features of samples, read when they are asked for."""
+
+    def __init__(self, X: Any, name: str = "X") -> None:
+        if issparse(X):
+            raise TypeError(f"{name} is sparse; give the columns to draw as an array.")
+        self._table = read_table(X, mixed=True, estimator="leafkernel.plots")
+        self.shape: tuple[int, int] = self._table.shape
+        self.names = column_names(X) or [f"x{j}" for j in range(self.shape[1])]
+
+    def __getitem__(self, j: int) -> Column:
+        is_category = self._table.is_text(j)
+        if not is_category:
+            try:
+                numbers = self._table.numbers(j)
+                return Column(self.names[j], numbers, np.isnan(numbers), is_category=False)
+            except (TypeError, ValueError):  # an array of objects, with text in this column
+                pass
+        objects, missing = self._table.objects(j)
+        return Column(self.names[j], objects, missing, is_category=True)
+
+    def positions(self, features: Any, what: str = "features") -> list[int]:
+        """Return the positions of columns that are given by name or position."""
+        found = []
+        for feature in features:
+            if isinstance(feature, (int, np.integer)) and not isinstance(feature, bool):
+                if not 0 <= feature < self.shape[1]:
+                    raise ValueError(
+                        f"{what} must lie between 0 and {self.shape[1] - 1}; got {feature}."
+                    )
+                found.append(int(feature))
+            elif str(feature) in self.names:
+                found.append(self.names.index(str(feature)))
+            else:
+                raise ValueError(
+                    f"{what} names {feature!r}, but the columns are {shorten(self.names, 10)}."
+                )
+        return found
+
+    def rename(self, names: Any) -> None:
+        """Take other names for the columns."""
+        if names is None:
+            return
+        if len(names) != self.shape[1]:
+            raise ValueError(
+                f"feature_names has {len(names)} entries, but X has {self.shape[1]} columns."
+            )
+        self.names = [str(name) for name in names]

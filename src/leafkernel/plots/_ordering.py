@@ -1,0 +1,110 @@
+"""Orders of samples in which the structure of P shows, and bins of them."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import numpy.typing as npt
+from scipy.cluster.hierarchy import leaves_list, linkage
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+
+from leafkernel.plots._style import SEED, Array
+from leafkernel.proximity import ForestProximity
+from leafkernel.tasks.embedding._spectrum import top_eigenpairs
+
+Rows = npt.NDArray[np.int64]
+
+# Coordinates that samples are ordered by.
+_COORDINATES = 10
+# Up to here all eigenvectors take no longer than a few.
+_DENSE_ROWS = 300
+# Past this many samples, centres of clusters are ordered, and then the samples of each.
+_MOST_LEAVES = 300
+_CLUSTERS = 100
+_ROWS_A_CLUSTER = 30
+# The least share of a picture that a class gets, if it has the samples.
+_LEAST_SHARE = 0.04
+
+
+def coordinates(prox: ForestProximity) -> Array:
+    """Return coordinates of the training samples in which similar ones are close, shape (n, k).
+
+    They are the leading eigenvectors of P, or of (P + Pᵀ)/2, centred, each times the root of its
+    eigenvalue.
+    """
+    n = prox.n_samples_fit_
+    is_symmetric = prox.scheme_.symmetric or prox.kernel_.symmetrize
+    adjoint = None if is_symmetric else prox.operator().T
+
+    def centred(V: Array) -> Array:
+        V = V - V.mean(axis=0)
+        out = prox.weighted_sums(V)
+        if adjoint is not None:
+            out = (out + np.asarray(adjoint @ V)) / 2
+        return np.asarray(out - out.mean(axis=0))
+
+    # Few products with many vectors: a scheme without maps computes all of P for each product.
+    solver = "dense" if n <= _DENSE_ROWS else "randomized"
+    k = max(1, min(_COORDINATES, n - 1))
+    values, vectors = top_eigenpairs(centred, n, k, solver=solver, random_state=SEED)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0)))
+
+
+def seriate(points: Array) -> Rows:
+    """Return an order of points in which neighbours are close, shape (n,)."""
+    n = len(points)
+    if n <= 2:
+        return np.arange(n)
+    if n <= _MOST_LEAVES:
+        tree = linkage(points, "average", optimal_ordering=True)
+        return np.asarray(leaves_list(tree), dtype=np.int64)
+    k = _CLUSTERS
+    some = np.random.default_rng(SEED).permutation(n)[: _ROWS_A_CLUSTER * k]
+    with warnings.catch_warnings():  # of points that repeat, and of stopping early
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = KMeans(k, n_init=1, max_iter=20, random_state=SEED).fit(points[some])
+    centers, labels = found.cluster_centers_, found.predict(points)
+    chain = seriate(centers)
+    order = []
+    for place, cluster in enumerate(chain):
+        members = np.flatnonzero(labels == cluster)
+        # From the centre before to the centre after.
+        way = centers[chain[min(place + 1, k - 1)]] - centers[chain[max(place - 1, 0)]]
+        order.append(members[np.argsort(points[members] @ way, kind="stable")])
+    return np.concatenate(order)
+
+
+def by_class(points: Array, codes: Array) -> Rows:
+    """Return the samples class by class, those of a class by likeness."""
+    members = [np.flatnonzero(codes == c) for c in range(int(codes.max()) + 1)]
+    return np.concatenate([rows[seriate(points[rows])] for rows in members])
+
+
+def bin_edges(sizes: Array, n_bins: int) -> Rows:
+    """Return the edges of about ``n_bins`` bins of ordered samples, none across two groups.
+
+    Groups get bins by their size, but small ones at least a share that can be seen.
+
+    Parameters
+    ----------
+    sizes : ndarray of int of shape (k,)
+        Size of each group.
+    n_bins : int
+        Number of bins; no more are made than there are samples.
+
+    Returns
+    -------
+    ndarray of int of shape (b + 1,)
+        Edges, from 0 to the number of samples.
+    """
+    n = int(sizes.sum())
+    if n <= n_bins:
+        return np.arange(n + 1)
+    least = max(1, int(min(_LEAST_SHARE, 0.5 / len(sizes)) * n_bins))
+    counts = np.minimum(np.maximum(np.round(sizes / n * n_bins), least), sizes).astype(int)
+    edges = [np.zeros(1, dtype=np.int64)]
+    for size, count in zip(sizes, counts, strict=True):
+        edges.append(edges[-1][-1] + np.linspace(0, size, count + 1)[1:].round().astype(np.int64))
+    return np.concatenate(edges)
