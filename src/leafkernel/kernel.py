@@ -81,6 +81,11 @@ class Product:
         """Words that hold one sample's out-of-bag flags."""
         return 0 if self.reference_oob is None else int(self.reference_oob.shape[1])
 
+    def with_columns(self, columns: npt.NDArray[np.int32]) -> Product:
+        """Return the product with other numbers for the reference samples, each in its column."""
+        reference = self.reference
+        return replace(self, reference=replace(reference, sample_at=columns[reference.sample_at]))
+
     def take(self, rows: npt.NDArray[np.int64]) -> Product:
         """Return the product for some of the rows."""
         query = self.query.rows(rows)

@@ -287,11 +287,8 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
         block : csr_array of shape (len(rows), n)
             ``proximity(X)[rows]``.
         """
-        block_size = check_count("block_size", block_size)
         check_flag("sort", sort)
-        samples = self._unseen(X)
-        n_rows = self.n_samples_fit_ if samples is None else samples.n_samples
-        return self._blocks(samples, n_rows, block_size, sort=sort)
+        return self._blocks(X, check_count("block_size", block_size), sort=sort)
 
     def proximity_to(self, rows: npt.ArrayLike, X: Any = None) -> csr_array:
         """Return the proximities of samples to some of the training samples: columns of P.
@@ -619,19 +616,30 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
         return self.kernel_.training_product() if samples is None else self.kernel_.product(samples)
 
     def _blocks(
-        self, samples: Samples | None, n_rows: int, block_size: int, *, sort: bool
+        self, X: Any, block_size: int = 4096, *, sort: bool = True, columns: Array | None = None
     ) -> Iterator[tuple[slice, csr_array]]:
-        engine = self._engine()
-        with progress_bar("proximity", n_rows, enabled=self.progress) as on_progress:
-            for begin in range(0, n_rows, block_size):
-                rows = slice(begin, min(begin + block_size, n_rows))
-                if samples is None:
-                    product = self.kernel_.training_product(rows)
-                else:
-                    product = self.kernel_.product(samples.rows(rows))
-                yield rows, engine.rows(product, sort=sort)
-                if on_progress is not None:
-                    on_progress(rows.stop)
+        """Yield blocks of rows; training samples may be given other columns than their own."""
+        samples = self._unseen(X)
+        n_rows = self.n_samples_fit_ if samples is None else samples.n_samples
+
+        def blocks() -> Iterator[tuple[slice, csr_array]]:
+            engine = self._engine()
+            with progress_bar("proximity", n_rows, enabled=self.progress) as on_progress:
+                for begin in range(0, n_rows, block_size):
+                    rows = slice(begin, min(begin + block_size, n_rows))
+                    if samples is None:
+                        product = self.kernel_.training_product(rows)
+                    else:
+                        product = self.kernel_.product(samples.rows(rows))
+                    if columns is not None:
+                        product = product.with_columns(columns.astype(np.int32))
+                    yield rows, engine.rows(product, sort=sort)
+                    if on_progress is not None:
+                        on_progress(rows.stop)
+
+        return (
+            blocks()
+        )  # what is wrong with X is said at once, not when the first block is asked for
 
     def _limit(self) -> int:
         return available_bytes() if self.max_memory is None else parse_bytes(self.max_memory)

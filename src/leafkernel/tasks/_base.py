@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from leafkernel.schemes import WeightScheme
 
 Array = npt.NDArray[Any]
 Target = Literal["classes", "numbers", "none"]
+Task = TypeVar("Task", bound="ProximityTask")
 
 _FORESTS = {
     "classes": RandomForestClassifier,
@@ -43,6 +44,7 @@ class ProximityTask:
     proximity: Any
     n_jobs: int | None
     random_state: Any
+    proximity_: ForestProximity
 
     #: The scheme where the user named none, with targets and without.
     _default_scheme = "gap"
@@ -65,6 +67,36 @@ class ProximityTask:
             unsupervised = named and target == "none"
             scheme = self._default_unsupervised_scheme if unsupervised else self._default_scheme
         return ForestProximity(forest, scheme, n_jobs=self.n_jobs)
+
+    def fit(self: Task, X: Any, y: Any = None, sample_weight: Any = None) -> Task:
+        """Fit the proximity, and do the task for the training samples.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
+            Training samples.
+        y : array-like of shape (n,) or (n, n_outputs), default=None
+            Targets, as the forest takes them; predictors need them.
+        sample_weight : array-like of shape (n,), default=None
+            Weights for (or of) the forest's fit.
+
+        Returns
+        -------
+        object
+            Itself.
+        """
+        y = self._check(y)
+        proximity = self._fit_proximity(X, y, sample_weight)
+        self._learn(proximity, y)
+        self.proximity_ = proximity
+        return self
+
+    def _check(self, y: Any) -> Any:
+        """Refuse parameters and targets before any work is done; return the targets."""
+        return y
+
+    def _learn(self, proximity: ForestProximity, y: Any) -> None:
+        """Do the task for the training samples of a fitted proximity."""
 
     def _fit_proximity(self, X: Any, y: Any, sample_weight: Any = None) -> ForestProximity:
         """Fit what is not fitted yet, and learn the columns of X."""

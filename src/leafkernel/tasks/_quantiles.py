@@ -28,10 +28,9 @@ def weighted_quantiles(
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
     found, empty = [], []
-    for _, block in proximity.iter_proximity(X):
-        by_target = csr_array((block.data, rank[block.indices], block.indptr), shape=block.shape)
-        by_target.sort_indices()
-        blockwise, without = _of_block(by_target, sorted_y, levels)
+    # With training samples numbered by rank, sorted rows are in the order of the targets.
+    for _, block in proximity._blocks(X, columns=rank):
+        blockwise, without = _of_block(block, sorted_y, levels)
         found.append(blockwise)
         empty.append(without)
     return np.concatenate(found), np.concatenate(empty)

@@ -77,10 +77,10 @@ class ArrayTable:
     def label(self, j: int) -> str:
         return f"column {j}"
 
-    def is_text(self, j: int) -> bool:  # noqa: ARG002 (an array does not say)
+    def is_text(self, j: int) -> bool:
         return False
 
-    def levels(self, j: int) -> list[Any] | None:  # noqa: ARG002
+    def levels(self, j: int) -> list[Any] | None:
         return None
 
     def numbers(self, j: int) -> Floats:

@@ -9,7 +9,6 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from leafkernel._validation import check_count, warn
-from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import Array, ProximityTask
 
 # Schemes whose training samples look at out-of-bag trees alone, and never at themselves.
@@ -18,8 +17,6 @@ OUT_OF_BAG = ("gap",)
 
 class WeightedPrediction(ProximityTask, BaseEstimator):
     """What both predictors share: weights over the training samples, and what to do without any."""
-
-    proximity_: ForestProximity
 
     def __init__(
         self,

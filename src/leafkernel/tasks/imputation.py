@@ -153,7 +153,7 @@ class ProximityImputer(ProximityTask, OneToOneFeatureMixin, TransformerMixin, Ba
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> ProximityImputer:
+    def fit(self, X: Any, y: Any = None) -> ProximityImputer:  # type: ignore[override]
         """Learn from training samples with missing values.
 
         Parameters

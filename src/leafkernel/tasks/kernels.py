@@ -62,26 +62,6 @@ class ProximityKernel(ProximityTask, TransformerMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ProximityKernel:
-        """Fit the proximity.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
-            Training samples.
-        y : array-like of shape (n,), default=None
-            Targets of the forest.
-        sample_weight : array-like of shape (n,), default=None
-            Weights for the fit of the forest.
-
-        Returns
-        -------
-        ProximityKernel
-            Itself.
-        """
-        self.proximity_ = self._fit_proximity(X, y, sample_weight)
-        return self
-
     def fit_transform(
         self, X: Any, y: Any = None, sample_weight: Any = None
     ) -> npt.NDArray[np.float64]:
@@ -194,29 +174,10 @@ class ProximityNeighborsTransformer(ProximityTask, TransformerMixin, BaseEstimat
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None
-    ) -> ProximityNeighborsTransformer:
-        """Fit the proximity.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
-            Training samples.
-        y : array-like of shape (n,), default=None
-            Targets of the forest.
-        sample_weight : array-like of shape (n,), default=None
-            Weights for the fit of the forest.
-
-        Returns
-        -------
-        ProximityNeighborsTransformer
-            Itself.
-        """
+    def _check(self, y: Any) -> Any:
         check_count("n_neighbors", self.n_neighbors)
         check_choice("mode", self.mode, ("distance", "proximity"))
-        self.proximity_ = self._fit_proximity(X, y, sample_weight)
-        return self
+        return y
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> csr_array:
         """Fit, and return the graph of the training samples.

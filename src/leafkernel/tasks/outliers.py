@@ -170,37 +170,22 @@ class ProximityOutlierDetector(ProximityTask, OutlierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ProximityOutlierDetector:
-        """Fit the proximity and score the training samples.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
-            Training samples.
-        y : array-like of shape (n,), default=None
-            Classes, or numbers to learn the similarity from.
-        sample_weight : array-like of shape (n,), default=None
-            Weights for the fit of the forest.
-
-        Returns
-        -------
-        ProximityOutlierDetector
-            Itself.
-        """
+    def _check(self, y: Any) -> Any:
         share = self.contamination
         if share != "auto" and not (isinstance(share, (int, float)) and 0 < share <= 0.5):
             raise ValueError(
                 f"contamination must be 'auto' or a share between 0 and 0.5; got {share!r}."
             )
         check_choice("convention", self.convention, CONVENTIONS)
-        self.proximity_ = self._fit_proximity(X, y, sample_weight)
-        self._judge = _Judge(self.proximity_, y, self.convention)
+        return y
+
+    def _learn(self, proximity: ForestProximity, y: Any) -> None:
+        self._judge = _Judge(proximity, y, self.convention)
         self.outlier_scores_ = self._judge.of_training()
-        auto = share == "auto"
-        self.offset_ = float(
-            -_BREIMANS_THRESHOLD if auto else np.percentile(-self.outlier_scores_, 100 * share)
-        )
-        return self
+        if self.contamination == "auto":
+            self.offset_ = -_BREIMANS_THRESHOLD
+        else:
+            self.offset_ = float(np.percentile(-self.outlier_scores_, 100 * self.contamination))
 
     def fit_predict(self, X: Any, y: Any = None, **params: Any) -> npt.NDArray[np.int64]:
         """Fit, and return -1 for the training samples that are outliers and 1 for the others.

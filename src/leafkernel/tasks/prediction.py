@@ -63,28 +63,12 @@ class ProximityClassifier(ClassifierMixin, WeightedPrediction):
 
     _target = "classes"
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ProximityClassifier:
-        """Fit the proximity, and keep the classes of the training samples.
+    def _check(self, y: Any) -> Array:
+        return check_classes(y, self)
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
-            Training samples.
-        y : array-like of shape (n,)
-            Classes.
-        sample_weight : array-like of shape (n,), default=None
-            Weights for the fit of the forest.
-
-        Returns
-        -------
-        ProximityClassifier
-            Itself.
-        """
-        y = check_classes(y, self)
-        self.proximity_ = self._fit_proximity(X, y, sample_weight)
-        self.classes_, self._codes = check_labels(y, self.proximity_.n_samples_fit_)
+    def _learn(self, proximity: ForestProximity, y: Any) -> None:
+        self.classes_, self._codes = check_labels(y, proximity.n_samples_fit_)
         self.class_prior_ = np.bincount(self._codes) / len(self._codes)
-        return self
 
     def predict_proba(self, X: Any = None) -> npt.NDArray[np.float64]:
         """Return the share of each class.

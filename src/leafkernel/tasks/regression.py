@@ -10,6 +10,7 @@ import numpy.typing as npt
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
+from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import Array, check_length
 from leafkernel.tasks._quantiles import weighted_quantiles
 from leafkernel.tasks._weighted import OUT_OF_BAG, WeightedPrediction, warn_of_fallback
@@ -86,34 +87,18 @@ class ProximityRegressor(RegressorMixin, WeightedPrediction):
 
     _target = "numbers"
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ProximityRegressor:
-        """Fit the proximity, and keep the targets of the training samples.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
-            Training samples.
-        y : array-like of shape (n,) or (n, n_outputs)
-            Targets.
-        sample_weight : array-like of shape (n,), default=None
-            Weights for the fit of the forest.
-
-        Returns
-        -------
-        ProximityRegressor
-            Itself.
-        """
+    def _check(self, y: Any) -> Array:
         if y is None:
             raise ValueError("ProximityRegressor requires y to be passed, but the target y is None")
-        targets = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-        if targets.ndim == 2 and targets.shape[1] == 1:
-            y = targets = column_or_1d(targets, warn=True)
-        self.proximity_ = self._fit_proximity(X, y, sample_weight)
-        check_length("y", targets, self.proximity_.n_samples_fit_)
-        self._y = targets
-        self.mean_ = targets.mean(axis=0)
+        targets: Array = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        one = targets.ndim == 2 and targets.shape[1] == 1
+        return column_or_1d(targets, warn=True) if one else targets
+
+    def _learn(self, proximity: ForestProximity, y: Any) -> None:
+        check_length("y", y, proximity.n_samples_fit_)
+        self._y = y
+        self.mean_ = y.mean(axis=0)
         self.__dict__.pop("calibration_", None)  # it was of another fit
-        return self
 
     def predict(self, X: Any = None) -> npt.NDArray[np.float64]:
         """Return the weighted mean of the training targets.

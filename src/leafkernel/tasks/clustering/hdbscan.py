@@ -12,6 +12,7 @@ from sklearn.cluster import HDBSCAN
 from sklearn.utils.validation import check_is_fitted
 
 from leafkernel._validation import check_count
+from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import ProximityTask
 from leafkernel.tasks.clustering._votes import Labels, check_enough, vote
 
@@ -80,44 +81,28 @@ class ProximityHDBSCAN(ProximityTask, ClusterMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ProximityHDBSCAN:
-        """Fit the proximity and find the clusters.
+    def _check(self, y: Any) -> Any:
+        check_count("min_cluster_size", self.min_cluster_size, at_least=2)
+        check_count("n_neighbors", self.n_neighbors)
+        if self.min_samples is not None:
+            check_count("min_samples", self.min_samples)
+        return y
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
-            Training samples.
-        y : array-like of shape (n,), default=None
-            Targets of the forest.
-        sample_weight : array-like of shape (n,), default=None
-            Weights for the fit of the forest.
-
-        Returns
-        -------
-        ProximityHDBSCAN
-            Itself.
-        """
-        smallest = check_count("min_cluster_size", self.min_cluster_size, at_least=2)
-        dense = (
-            smallest if self.min_samples is None else check_count("min_samples", self.min_samples)
-        )
-        k = max(check_count("n_neighbors", self.n_neighbors), dense)
-        prox = self._fit_proximity(X, y, sample_weight)
-        n = prox.n_samples_fit_
-        check_enough(prox)
+    def _learn(self, proximity: ForestProximity, y: Any) -> None:
+        check_enough(proximity)
+        n = proximity.n_samples_fit_
+        dense = self.min_cluster_size if self.min_samples is None else self.min_samples
+        graph = proximity.kneighbors_graph(n_neighbors=min(max(self.n_neighbors, dense), n - 1))
         model = HDBSCAN(
-            min_cluster_size=min(smallest, n),
+            min_cluster_size=min(self.min_cluster_size, n),
             min_samples=min(dense, n),
             metric="precomputed",
             copy=False,
         )
-        graph = prox.kneighbors_graph(n_neighbors=min(k, n - 1))
         model.fit(_distances(graph))
         alone = np.asarray(graph.max(axis=1).todense()).ravel() <= 0  # alike to none: noise
-        self.proximity_ = prox
         self.labels_ = np.where(alone, -1, model.labels_)
         self.probabilities_ = np.where(alone, 0.0, model.probabilities_)
-        return self
 
     def predict(self, X: Any) -> Labels:
         """Return the cluster that most of each sample's proximity falls on.

@@ -75,37 +75,23 @@ class ProximityKMedoids(ProximityTask, ClusterMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ProximityKMedoids:
-        """Fit the proximity and find the clusters.
+    def _check(self, y: Any) -> Any:
+        check_count("n_clusters", self.n_clusters)
+        check_count("max_iter", self.max_iter)
+        return y
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
-            Training samples.
-        y : array-like of shape (n,), default=None
-            Targets of the forest.
-        sample_weight : array-like of shape (n,), default=None
-            Weights for the fit of the forest.
-
-        Returns
-        -------
-        ProximityKMedoids
-            Itself.
-        """
-        max_iter = check_count("max_iter", self.max_iter)
-        prox = self._fit_proximity(X, y, sample_weight)
-        k = check_clusters(self.n_clusters, prox)
-        all_one = np.zeros(prox.n_samples_fit_, dtype=np.intp)
-        medoids, _ = choose_facilities(prox, all_one, most=k, min_gain=0.0)
-        labels = _nearest_medoid(prox, medoids)
-        for turn in range(1, max_iter + 1):
-            moved = np.array(medoid_rows(prox, labels.astype(np.intp), k))
+    def _learn(self, proximity: ForestProximity, y: Any) -> None:
+        k = check_clusters(self.n_clusters, proximity)
+        all_one = np.zeros(proximity.n_samples_fit_, dtype=np.intp)
+        medoids, _ = choose_facilities(proximity, all_one, most=k, min_gain=0.0)
+        labels = _nearest_medoid(proximity, medoids)
+        for turn in range(1, self.max_iter + 1):
+            moved = np.array(medoid_rows(proximity, labels.astype(np.intp), k))
             self.n_iter_ = turn
             if np.array_equal(moved, medoids):
                 break
-            medoids, labels = moved, _nearest_medoid(prox, moved)
-        self.proximity_, self.medoids_, self.labels_ = prox, medoids, labels
-        return self
+            medoids, labels = moved, _nearest_medoid(proximity, moved)
+        self.medoids_, self.labels_ = medoids, labels
 
     def predict(self, X: Any) -> Labels:
         """Return the cluster of each sample, all taken as unseen.

@@ -10,6 +10,8 @@ from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from leafkernel._validation import check_count
+from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import ProximityTask
 from leafkernel.tasks.clustering._votes import Labels, check_clusters
 from leafkernel.tasks.embedding._kernel_maps import DiffusionMap, Proximities
@@ -64,33 +66,18 @@ class ProximitySpectralClustering(ProximityTask, ClusterMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ProximitySpectralClustering:
-        """Fit the proximity and find the clusters.
+    def _check(self, y: Any) -> Any:
+        check_count("n_clusters", self.n_clusters)
+        return y
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
-            Training samples.
-        y : array-like of shape (n,), default=None
-            Targets of the forest.
-        sample_weight : array-like of shape (n,), default=None
-            Weights for the fit of the forest.
-
-        Returns
-        -------
-        ProximitySpectralClustering
-            Itself.
-        """
-        prox = self._fit_proximity(X, y, sample_weight)
-        k = check_clusters(self.n_clusters, prox)
+    def _learn(self, proximity: ForestProximity, y: Any) -> None:
+        k = check_clusters(self.n_clusters, proximity)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         self._map = DiffusionMap.fit(
-            Proximities(prox), prox.n_samples_fit_, max(k - 1, 1), random_state=seed
+            Proximities(proximity), proximity.n_samples_fit_, max(k - 1, 1), random_state=seed
         )
         self._kmeans = KMeans(k, n_init=10, random_state=seed).fit(self._map.coordinates)
         self.labels_ = self._kmeans.labels_
-        self.proximity_ = prox
-        return self
 
     def predict(self, X: Any) -> Labels:
         """Return the cluster of each sample, all taken as unseen.

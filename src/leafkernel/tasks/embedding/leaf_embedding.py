@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from leafkernel._validation import check_choice, check_count, count_threads
 from leafkernel.proximity import ForestProximity
-from leafkernel.tasks._base import ProximityTask
+from leafkernel.tasks.embedding._base import Embedding
 from leafkernel.tasks.embedding._kernel_maps import (
     DiffusionMap,
     Kernel,
@@ -39,9 +37,7 @@ SOURCES = ("pca", "kernel")
 _LANDMARK_PCA = 10
 
 
-class LeafEmbedding(
-    ProximityTask, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
-):
+class LeafEmbedding(Embedding):
     """Embed samples in few dimensions as a forest sees them.
 
     Parameters
@@ -135,80 +131,21 @@ class LeafEmbedding(
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LeafEmbedding:
-        """Fit the proximity and embed the training samples in their training role.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
-            Training samples.
-        y : array-like of shape (n,), default=None
-            Targets of the forest.
-        sample_weight : array-like of shape (n,), default=None
-            Weights for the fit of the forest.
-
-        Returns
-        -------
-        LeafEmbedding
-            Itself.
-        """
+    def _check(self, y: Any) -> Any:
         check_choice("method", self.method, METHODS)
         check_choice("source", self.source, SOURCES)
-        k = check_count("n_components", self.n_components)
+        check_count("n_components", self.n_components)
         check_count("n_neighbors", self.n_neighbors)
         check_count("n_pca", self.n_pca)
-        prox = self._fit_proximity(X, y, sample_weight)
-        n = prox.n_samples_fit_
+        return y
+
+    def _learn(self, proximity: ForestProximity, y: Any) -> None:
+        n, k = proximity.n_samples_fit_, self.n_components
         if k >= n:
-            raise ValueError(
-                f"n_components={k} needs more than {k} training samples; got n_samples={n}."
-            )
+            raise ValueError(f"n_components={k} needs more training samples; got n_samples={n}.")
         # One seed for all parts of a fit, so that a RandomState gives them different numbers once.
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        self.embedding_, self._place = self._embed(prox, n, k, seed)
-        self.proximity_ = prox
-        return self
-
-    def fit_transform(
-        self, X: Any, y: Any = None, sample_weight: Any = None
-    ) -> npt.NDArray[np.float64]:
-        """Fit, and return the coordinates of the training samples.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
-            Training samples.
-        y : array-like of shape (n,), default=None
-            Targets of the forest.
-        sample_weight : array-like of shape (n,), default=None
-            Weights for the fit of the forest.
-
-        Returns
-        -------
-        ndarray of shape (n, n_components)
-            Coordinates.
-        """
-        return self.fit(X, y, sample_weight).embedding_
-
-    def transform(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return the coordinates of samples, all taken as unseen.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, dataframe} of shape (m, n_features)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (m, n_components)
-            Coordinates.
-        """
-        check_is_fitted(self, "proximity_")
-        return np.asarray(self._place.transform(X), dtype=np.float64)
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.embedding_.shape[1])
+        self.embedding_, self._map = self._embed(proximity, n, k, seed)
 
     def _embed(self, prox: ForestProximity, n: int, k: int, seed: int) -> tuple[Array, Any]:
         """Return the coordinates of the training samples, and what places others."""

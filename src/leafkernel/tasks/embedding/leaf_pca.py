@@ -6,19 +6,17 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from leafkernel._validation import check_choice, check_count
 from leafkernel.proximity import ForestProximity
-from leafkernel.tasks._base import ProximityTask
+from leafkernel.tasks.embedding._base import Embedding
 from leafkernel.tasks.embedding._kernel_maps import LeafCoordinates, PrincipalMap
 from leafkernel.tasks.embedding._spectrum import SOLVERS
 
 _ROWS_AT_ONCE = 1 << 14
 
 
-class LeafPCA(ProximityTask, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class LeafPCA(Embedding):
     """Principal component analysis of leaf coordinates: kernel PCA of a forest's similarity.
 
     A sample's leaf coordinates are its row of the query map Q, one column for each leaf of the
@@ -89,82 +87,24 @@ class LeafPCA(ProximityTask, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LeafPCA:
-        """Fit the proximity and find the components.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
-            Training samples.
-        y : array-like of shape (n,), default=None
-            Targets of the forest.
-        sample_weight : array-like of shape (n,), default=None
-            Weights for the fit of the forest.
-
-        Returns
-        -------
-        LeafPCA
-            Itself.
-        """
-        k = check_count("n_components", self.n_components)
+    def _check(self, y: Any) -> Any:
+        check_count("n_components", self.n_components)
         check_choice("solver", self.solver, SOLVERS)
-        prox = self._fit_proximity(X, y, sample_weight)
-        n = prox.n_samples_fit_
+        return y
+
+    def _learn(self, proximity: ForestProximity, y: Any) -> None:
+        n, k = proximity.n_samples_fit_, self.n_components
         if k > n:
             raise ValueError(f"n_components={k} is more than the {n} training samples; ask fewer.")
-        kernel = LeafCoordinates(prox)
+        kernel = LeafCoordinates(proximity)
         self._map = PrincipalMap.fit(
             kernel, n, k, solver=self.solver, random_state=self.random_state
         )
-        self.proximity_ = prox
         self.embedding_ = self._map.scores
         self.singular_values_ = np.sqrt(self._map.values)
         self.explained_variance_ = self._map.values / max(n - 1, 1)
-        total = _squared_norms(prox).sum() - float(kernel.of_training(np.ones((n, 1))).mean())
-        total = max(total, np.finfo(float).tiny)
-        self.explained_variance_ratio_ = self._map.values / total
-        return self
-
-    def fit_transform(
-        self, X: Any, y: Any = None, sample_weight: Any = None
-    ) -> npt.NDArray[np.float64]:
-        """Fit, and return the scores of the training samples in their training role.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
-            Training samples.
-        y : array-like of shape (n,), default=None
-            Targets of the forest.
-        sample_weight : array-like of shape (n,), default=None
-            Weights for the fit of the forest.
-
-        Returns
-        -------
-        ndarray of shape (n, n_components)
-            Scores.
-        """
-        return self.fit(X, y, sample_weight).embedding_
-
-    def transform(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return the scores of samples, all taken as unseen.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, dataframe} of shape (m, n_features)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (m, n_components)
-            Scores.
-        """
-        check_is_fitted(self, "proximity_")
-        return self._map.transform(X)
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.embedding_.shape[1])
+        total = _squared_norms(proximity).sum() - float(kernel.of_training(np.ones((n, 1))).mean())
+        self.explained_variance_ratio_ = self._map.values / max(total, np.finfo(float).tiny)
 
 
 def _squared_norms(prox: ForestProximity) -> npt.NDArray[np.float64]:

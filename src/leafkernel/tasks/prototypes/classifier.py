@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import Array, ProximityTask, check_classes, check_labels
 from leafkernel.tasks.prototypes.selection import select_prototypes
 
@@ -65,31 +66,15 @@ class PrototypeClassifier(ProximityTask, ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PrototypeClassifier:
-        """Fit the proximity and choose the prototypes.
+    def _check(self, y: Any) -> Array:
+        return check_classes(y, self)
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
-            Training samples.
-        y : array-like of shape (n,)
-            Classes.
-        sample_weight : array-like of shape (n,), default=None
-            Weights for the fit of the forest.
-
-        Returns
-        -------
-        PrototypeClassifier
-            Itself.
-        """
-        y = check_classes(y, self)
-        self.proximity_ = self._fit_proximity(X, y, sample_weight)
-        self.classes_, codes = check_labels(y, self.proximity_.n_samples_fit_)
+    def _learn(self, proximity: ForestProximity, y: Any) -> None:
+        self.classes_, codes = check_labels(y, proximity.n_samples_fit_)
         self.prototypes_ = select_prototypes(
-            self.proximity_, y, n_prototypes=self.n_prototypes, min_gain=self.min_gain
+            proximity, y, n_prototypes=self.n_prototypes, min_gain=self.min_gain
         )
         self._commonest = int(np.bincount(codes).argmax())
-        return self
 
     def predict(self, X: Any) -> Array:
         """Return the class of the nearest prototype, the first of equals.

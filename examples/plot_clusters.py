@@ -1,0 +1,157 @@
+"""Tell a forest two groups of digits, and find the ten digits in what it takes to be alike.
+
+python examples/plot_clusters.py [--out docs/images/clusters.png]
+
+Each image is a digit with a second, unrelated digit beside it. The forest is only told whether the
+left digit is 5 or more. That is enough for it to look at the left half alone, so its similarity
+groups the left digits, while k-means of the pixels looks at both.
+"""
+
+import argparse
+from importlib.util import find_spec
+from pathlib import Path
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.offsetbox import AnnotationBbox, OffsetImage
+from scipy.optimize import linear_sum_assignment
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_digits
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics.cluster import contingency_matrix
+
+from leafkernel import ForestProximity
+from leafkernel.tasks import (
+    LeafEmbedding,
+    ProximityHDBSCAN,
+    ProximityKMedoids,
+    ProximitySpectralClustering,
+)
+
+NOISE = (0.8, 0.8, 0.8, 1)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--out", default="docs/images/clusters.png", help="where to save the picture"
+    )
+    out = Path(parser.parse_args().out)
+
+    left, digit = load_digits(return_X_y=True)
+    right = left[np.random.default_rng(0).permutation(len(left))]
+    images = np.concatenate([left.reshape(-1, 8, 8), right.reshape(-1, 8, 8)], axis=2)
+    X, told = images.reshape(len(left), -1), digit >= 5
+    forest = RandomForestClassifier(
+        300, min_samples_leaf=5, oob_score=True, random_state=0, n_jobs=-1
+    ).fit(X, told)
+    print(f"Out of bag, {forest.oob_score_:.1%} of the images get the right one of two labels.")
+    prox = ForestProximity(forest, "uniform").fit(X, told)
+    kerf = ForestProximity(forest, "kerf").fit(X, told)
+
+    kmeans = KMeans(10, n_init=10, random_state=0).fit(X)
+    medoids = ProximityKMedoids(prox, n_clusters=10).fit(X, told)
+    spectral = ProximitySpectralClustering(kerf, n_clusters=10, random_state=0).fit(X, told)
+    # Nothing says that there are ten. With min_samples as large as min_cluster_size, its default,
+    # it finds two clusters: the labels that the forest was told.
+    hdbscan = ProximityHDBSCAN(prox, min_cluster_size=20, min_samples=3).fit(X, told)
+    found = {
+        "k-means of the pixels": kmeans.labels_,
+        "ProximityKMedoids, each medoid shown": medoids.labels_,
+        "ProximitySpectralClustering": spectral.labels_,
+        "ProximityHDBSCAN": hdbscan.labels_,
+    }
+
+    method = "tsne" if find_spec("openTSNE") else "spectral"
+    plane = LeafEmbedding(prox, method=method, source="kernel", random_state=0).fit(X, told)
+    points = plane.embedding_
+    figure, axes = plt.subplots(2, 3, figsize=(13.5, 9.2), layout="constrained")
+    first, second, *rest = axes.flat
+    agree = adjusted_rand_score(digit, told)
+    draw(first, points, np.where(told, "#D55E00", "#0072B2"), "What the forest was told", agree)
+    draw(second, points, color_of(digit), "What it was not told: the left digit", 1)
+    for label, place in middles(points, digit).items():
+        write(second, place, f"{label}")
+    for text, color, of in (("4 or less", "#0072B2", ~told), ("5 or more", "#D55E00", told)):
+        write(first, np.median(points[of], axis=0), text, color)
+    for ax, (name, labels) in zip(rest, found.items(), strict=True):
+        agree, noise = adjusted_rand_score(digit, labels), labels < 0
+        print(f"{name}: {labels.max() + 1} clusters, adjusted Rand index {agree:.2f}")
+        draw(ax, points, color_of(as_digits(digit, labels)), name, agree)
+        if noise.any():
+            inside = adjusted_rand_score(digit[~noise], labels[~noise])
+            text = (
+                f"{labels.max() + 1} clusters; grey: the {noise.mean():.0%} that it calls noise.\n"
+                f"Without them the adjusted Rand index is {inside:.2f}."
+            )
+            ax.text(0.5, -0.01, text, transform=ax.transAxes, ha="center", va="top")
+    colors = color_of(as_digits(digit, medoids.labels_))
+    for row, at in zip(medoids.medoids_, beside(rest[1], points[medoids.medoids_]), strict=True):
+        draw_image(rest[1], images[row], points[row], colors[row], at)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(out, dpi=130)
+    print(f"Picture saved to {out}")
+
+
+def as_digits(digit, labels):
+    """Name each cluster by the digit that it shares most images with, one to one; noise stays -1."""
+    shared = contingency_matrix(digit, labels)[:, int((labels < 0).any()) :]
+    digits, clusters = linear_sum_assignment(-shared)
+    names = 10 + np.arange(shared.shape[1])  # clusters beyond the tenth
+    names[clusters] = digits
+    return np.where(labels < 0, -1, names[labels])
+
+
+def color_of(digit):
+    colors = mpl.colormaps["tab20"](np.r_[np.arange(0, 20, 2), np.arange(1, 20, 2)])
+    return np.where(digit[:, None] < 0, NOISE, colors[digit % 20])
+
+
+def draw(ax, points, colors, name, agree):
+    order = np.random.default_rng(0).permutation(len(points))
+    ax.scatter(*points[order].T, s=9, c=colors[order], linewidths=0, alpha=0.85)
+    ax.set_title(name if agree == 1 else f"{name}: {agree:.2f}", fontsize=12)
+    ax.set_axis_off()
+
+
+def middles(points, labels):
+    """Return, for each label, the point of it that is nearest to the others in the median."""
+    found = {}
+    for label in np.unique(labels):
+        own = points[labels == label]
+        away = np.linalg.norm(own - np.median(own, axis=0), axis=1)
+        found[label] = own[away.argmin()]
+    return found
+
+
+def write(ax, place, text, color="black"):
+    box = {"boxstyle": "round,pad=0.25", "facecolor": "white", "edgecolor": "0.7", "alpha": 0.9}
+    ax.text(*place, text, ha="center", va="center", color=color, fontweight="bold", bbox=box)
+
+
+def beside(ax, points):
+    """Return places for images near points, away from the middle, in fractions of the Axes."""
+    ax.margins(0.13)
+    ax.autoscale_view()
+    at = ax.transAxes.inverted().transform(ax.transData.transform(points))
+    away = at - 0.5
+    return at + 0.13 * away / np.linalg.norm(away, axis=1, keepdims=True)
+
+
+def draw_image(ax, image, point, color, at):
+    picture = OffsetImage(image, cmap="gray_r", zoom=1.9, interpolation="nearest")
+    box = AnnotationBbox(
+        picture, point, xybox=at, boxcoords="axes fraction", pad=0.1, zorder=6,
+        bboxprops={"edgecolor": color, "linewidth": 1.8},
+        arrowprops={"arrowstyle": "-", "color": color, "linewidth": 1.4, "shrinkB": 0},
+    )  # fmt: skip
+    ax.add_artist(box)
+
+
+if __name__ == "__main__":
+    main()
