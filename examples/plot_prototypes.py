@@ -21,8 +21,8 @@ from leafkernel.plots import plot_prototypes
 from leafkernel.tasks import PrototypeClassifier
 
 NUMBERS = (1, 2, 3, 5, 8, 12, 20)
-GAINS = (0.1, 0.05, 0.03, 0.02, 0.01, 0.005)
-SHOWN = 0.01
+GAINS = (0.1, 0.05, 0.03, 0.02, 0.01)
+SHOWN = 0.03
 SAME, OWN = "#0072B2", "#D55E00"
 
 

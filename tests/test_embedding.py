@@ -193,6 +193,36 @@ def test_eigenpairs_of_a_known_matrix(rng, solver):
     assert_same_up_to_signs(vectors, basis[:, :4], atol=1e-4)
 
 
+@pytest.mark.parametrize("n_parts", [3, 12])
+def test_equal_eigenvalues_are_all_found(rng, n_parts):
+    """A similarity that falls into parts has the eigenvalue 1 once for each of them."""
+    part = rng.integers(0, n_parts, 700)
+    leaves = part[:, None] * 5 + rng.integers(0, 5, (700, 8))
+    prox = ForestProximity.from_leaves(leaves, weight_scheme="kerf", dtype=np.float64)
+    walk = LeafEmbedding(prox, method="spectral", n_components=n_parts - 1, random_state=0)
+    walk.fit(leaves)
+    for c in range(n_parts):  # constant on each part, and different between them
+        assert np.ptp(walk.embedding_[part == c], axis=0).max() < 1e-6
+    found = LeafPCA(prox, n_components=n_parts + 3, random_state=0).fit(leaves)
+    dense = LeafPCA(prox, n_components=n_parts + 3, solver="dense").fit(leaves)
+    assert_allclose(found.explained_variance_, dense.explained_variance_, rtol=1e-6)
+
+
+def test_pictures_of_exact_oob_from_its_neighbours(digits):
+    if importlib.util.find_spec("openTSNE") is None:
+        pytest.skip("openTSNE is not installed")
+    X, y, X_new, _ = digits
+    model = LeafEmbedding(
+        ForestProximity(RandomForestClassifier(30, random_state=0), "oob"),
+        method="tsne",
+        source="kernel",
+        n_neighbors=5,
+        parameters={"n_iter": 50, "early_exaggeration_iter": 20},
+        random_state=0,
+    ).fit(X[:150], y[:150])
+    assert model.transform(X_new).shape == (200, 2)
+
+
 def test_copies_place_samples_alike(digits, forest):
     X, y, X_new, _ = digits
     prox = ForestProximity(forest, "kerf").fit(X, y)
@@ -224,5 +254,16 @@ def test_errors(wine):
         LeafEmbedding(source="graph").fit(X, y)
     with pytest.raises(ValueError, match="use 'oob_separable'"):
         LeafPCA("oob", random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="n_components=200 is more than the 178"):
-        LeafPCA(n_components=200, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="parameters of method='pca' must be one of 'solver'"):
+        LeafEmbedding(parameters={"perplexity": 3}).fit(X, y)
+    with pytest.raises(ValueError, match="solver must be one of"):
+        LeafEmbedding(parameters={"solver": "foo"}, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="time must be at least 1"):
+        LeafEmbedding(method="phate", source="kernel", parameters={"time": 0}).fit(X, y)
+    with pytest.raises(ValueError, match="'umap' needs at least 10 training samples; got n_s"):
+        LeafEmbedding(method="umap", random_state=0).fit(X[[0, 70, 150]], y[[0, 70, 150]])
+
+
+def test_as_many_components_as_samples_at_most(wine):
+    X, y = wine
+    assert LeafPCA(random_state=0).fit(X[::10], y[::10]).embedding_.shape == (18, 18)

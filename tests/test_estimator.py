@@ -79,6 +79,7 @@ def expected_failures(estimator):
 
 
 @pytest.mark.filterwarnings("ignore::leafkernel.LeafkernelWarning")
+@pytest.mark.estimator_checks
 @parametrize_with_checks(ESTIMATORS)
 def test_scikit_learn_checks(estimator, check, request):
     name = check.func.__name__

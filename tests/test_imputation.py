@@ -505,6 +505,7 @@ def test_wrong_tables(frame):
         imputer.transform(X[X.columns[::-1]])
 
 
+@pytest.mark.estimator_checks
 @parametrize_with_checks(
     [
         ProximityImputer(RandomForestClassifier(5, random_state=0), max_iter=1),

@@ -11,6 +11,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, WhiteKernel
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
+from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, LinearSVC
@@ -108,11 +109,47 @@ def test_graphs_for_neighbours_and_clusters(wine):
     graph = ProximityNeighborsTransformer(ForestProximity(forest, "uniform"), n_neighbors=12)
     prox = graph.fit(X, y).proximity_
     assert (graph.transform(X[:9]) != prox.kneighbors_graph(X[:9], 12, mode="distance")).nnz == 0
+    graph.set_params(both_ways=False)
     assert (graph.fit_transform(X, y) != prox.kneighbors_graph(None, 12, mode="distance")).nnz == 0
+    graph.set_params(both_ways=True)
     model = make_pipeline(graph, DBSCAN(eps=0.6, min_samples=8, metric="precomputed"))
     labels = model.fit_predict(X, y)
     largest = np.argsort(np.bincount(labels[labels >= 0]))[-3:]
     assert_array_equal(sorted(np.bincount(y[labels == c]).argmax() for c in largest), [0, 1, 2])
+
+
+@pytest.mark.parametrize("mode", ["distance", "proximity"])
+def test_edges_count_both_ways(wine, mode):
+    X, y = wine
+    graph = ProximityNeighborsTransformer("gap", n_neighbors=5, mode=mode, random_state=0)
+    found = graph.fit_transform(X, y)
+    one_way = graph.proximity_.kneighbors_graph(n_neighbors=5).toarray()
+    expected = np.maximum(one_way, one_way.T)
+    if mode == "distance":
+        shown = np.full(found.shape, np.inf)
+        rows = np.repeat(np.arange(len(y)), np.diff(found.indptr))
+        shown[rows, found.indices] = found.data
+        assert_allclose(shown[expected > 0], 1 - expected[expected > 0], rtol=1e-6)
+        assert (np.diag(shown) == 0).all()
+        for begin, end in zip(found.indptr, found.indptr[1:], strict=False):
+            assert (np.diff(found.data[begin:end]) >= 0).all()
+    else:
+        assert_allclose(found.toarray(), expected, rtol=1e-6)
+
+
+def test_samples_that_are_alike_stay_together(iris):
+    X, y = iris
+    prox = ForestProximity(RandomForestClassifier(100, random_state=0), "uniform").fit(X, y)
+    whole = DBSCAN(eps=0.5, metric="precomputed").fit_predict(
+        np.maximum(1 - prox.proximity().toarray(), 0)
+    )
+    pipeline = make_pipeline(
+        ProximityNeighborsTransformer(prox), DBSCAN(eps=0.5, metric="precomputed")
+    )
+    labels = pipeline.fit_predict(X, y)
+    same = prox.proximity().toarray() >= 1
+    assert (labels[:, None] == labels[None])[same].all()
+    assert adjusted_rand_score(whole, labels) > 0.95
 
 
 def test_more_neighbours_than_samples_are_all_of_them(wine):

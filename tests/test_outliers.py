@@ -88,6 +88,9 @@ def test_without_classes_all_are_compared_with_all(diabetes):
     expected = slow_scores(prox.proximity().toarray(), np.zeros(len(y)), "breiman")
     assert_allclose(outlier_scores(prox), expected)
     assert_allclose(outlier_scores(prox, y), expected)
+    names = np.where(y > 140, "high", "low")
+    by_name = slow_scores(prox.proximity().toarray(), names, "breiman")
+    assert_allclose(outlier_scores(prox, names), by_name)
 
 
 def test_wrong_labels_are_found(iris):

@@ -8,6 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from quantile_forest import RandomForestQuantileRegressor
 from sklearn.datasets import make_classification, make_friedman1
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from leafkernel import ForestProximity, LeafkernelWarning
 from leafkernel.tasks import ProximityClassifier, ProximityRegressor, trust_scores
@@ -122,6 +124,21 @@ def test_quantiles_of_any_targets_and_levels(leaves, levels, seed):
     assert_array_equal(found[clear], np.array(expected)[clear])
 
 
+def test_quantiles_of_the_nearest_alone(diabetes):
+    X, y = diabetes
+    prox = doubles(RandomForestRegressor(30, random_state=0), "gap").fit(X, y)
+    model = ProximityRegressor(prox, n_neighbors=7).fit(X, y)
+    for new in (None, X[:20] + 0.01):
+        weights, rows = prox.kneighbors(new, 7)
+        expected = [
+            [weighted_quantile(y[row], weight, level) for level in (0.2, 0.8)]
+            for row, weight in zip(rows, weights, strict=True)
+        ]
+        assert_allclose(model.predict_quantiles(new, (0.2, 0.8)), expected)
+    with pytest.raises(ValueError, match="n_neighbors must be at least 1"):
+        ProximityRegressor(prox, n_neighbors=0).fit(X, y)
+
+
 def test_quantiles_agree_with_quantile_forest(friedman):
     X, y, X_new, _ = friedman
     levels = [0.1, 0.5, 0.9]
@@ -147,6 +164,7 @@ def test_calibrated_intervals_cover_what_they_claim(friedman, coverage):
     model = ProximityRegressor(RandomForestRegressor(100, random_state=0)).fit(X, y)
     model.calibrate(coverage=coverage)
     measured = coverage_of(model.predict_interval(X_new), y_new)
+    assert model.coverage_score(X_new, y_new) == measured
     assert abs(measured - coverage) < 0.06  # 400 samples: two standard deviations are 0.05 at most
     assert model.calibration_.n_samples == 300
     plain = coverage_of(model.fit(X, y).predict_interval(coverage=coverage), y)
@@ -172,11 +190,16 @@ def test_intervals_of_one_calibration_are_not_taken_for_another(friedman):
         model.calibrate(X_new[:3], y_new[:3])
     with pytest.raises(ValueError, match="both X and y"):
         model.calibrate(X_new)
-    with pytest.raises(ValueError, match="coverage must be between 0 and 1"):
+    with pytest.raises(ValueError, match="coverage must be a number between 0 and 1"):
         model.calibrate(coverage=90)
-    seen = ProximityRegressor(ForestProximity(model.proximity, "uniform")).fit(X, y)
-    with pytest.raises(ValueError, match="lets training samples see themselves"):
-        seen.calibrate()
+    for seeing in ({"weight_scheme": "uniform"}, {"diagonal": "one"}, {"symmetrize": True}):
+        seen = ProximityRegressor(ForestProximity(model.proximity, **seeing)).fit(X, y)
+        with pytest.raises(ValueError, match="lets training samples see themselves"):
+            seen.calibrate()
+    with pytest.raises(ValueError, match="coverage must be a number between 0 and 1"):
+        ProximityRegressor(model.proximity).fit(X, y).predict_interval(X_new, coverage=0)
+    nine = ProximityRegressor(model.proximity).fit(X, y).calibrate(X_new[:9], y_new[:9])
+    assert nine.calibration_.n_samples == 9
 
 
 def test_several_targets(diabetes):
@@ -217,6 +240,20 @@ def test_trust_is_low_where_the_forest_errs():
     wrong = prox.forest_.predict(X[400:]) != y[400:]
     assert wrong.sum() > 20
     assert trust[wrong].mean() < trust[~wrong].mean() - 0.05
+
+
+def test_trust_looks_into_pipelines(iris):
+    X, y = iris
+    forest = RandomForestClassifier(60, oob_score=True, random_state=0)
+    prox = ForestProximity(make_pipeline(StandardScaler(), forest), "uniform").fit(X, y)
+    assert 0 < trust_scores(prox, y).min() < 0.9
+
+
+def test_trust_does_not_take_itself_for_a_witness(iris):
+    X, y = iris
+    prox = ForestProximity(RandomForestClassifier(60, random_state=0), diagonal="one").fit(X, y)
+    with pytest.raises(ValueError, match="does not tell which training samples"):
+        trust_scores(prox, y)
 
 
 def test_trust_needs_to_know_what_was_right(iris):

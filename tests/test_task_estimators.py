@@ -8,7 +8,13 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor, RandomTreesEmbedding
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    RandomTreesEmbedding,
+)
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -26,6 +32,7 @@ from leafkernel.tasks import (
     ProximityOutlierDetector,
     ProximityRegressor,
     ProximitySpectralClustering,
+    medoids,
     outlier_scores,
 )
 
@@ -60,12 +67,17 @@ WEIGHT_CHECKS = (
 
 
 @pytest.mark.filterwarnings("ignore::leafkernel.LeafkernelWarning")
+@pytest.mark.estimator_checks
 @parametrize_with_checks(CHECKED)
 def test_scikit_learn_checks(estimator, check, request):
     name = check.func.__name__
     if name in WEIGHT_CHECKS:
         request.applymarker(pytest.mark.xfail(reason=WEIGHTS_DRAW, strict=False))
     check(estimator)
+
+
+def every_tree_alike(samples, forest):
+    return np.full(samples.leaf.shape, 1 / np.sqrt(forest.n_trees))
 
 
 def test_every_way_to_name_a_proximity(iris):
@@ -75,6 +87,7 @@ def test_every_way_to_name_a_proximity(iris):
         None: ("gap", 100),
         "kerf": ("kerf", 100),
         Uniform(): ("uniform", 100),
+        every_tree_alike: ("every_tree_alike", 100),
         forest: ("gap", 40),
         ForestProximity(forest, "oob"): ("oob", 40),
     }
@@ -83,6 +96,42 @@ def test_every_way_to_name_a_proximity(iris):
         assert model.proximity_.scheme_.name == scheme
         assert model.proximity_.n_trees_ == n_trees
         assert model.proximity is given  # parameters are never touched
+
+
+@pytest.mark.parametrize(
+    ("model", "forest"),
+    [
+        (ProximityClassifier, ExtraTreesClassifier(10, random_state=0)),
+        (ProximityClassifier, HistGradientBoostingClassifier(max_iter=5, random_state=0)),
+        (ProximityOutlierDetector, RandomTreesEmbedding(10, random_state=0)),
+    ],
+)
+def test_forests_without_draws_get_a_scheme_that_they_have(iris, model, forest):
+    X, y = iris
+    assert model(forest).fit(X, y).proximity_.scheme_.name == "uniform"
+    with pytest.raises(ValueError, match="'gap' needs in-bag weights"):
+        model(ForestProximity(forest, "gap")).fit(X, y)
+
+
+@pytest.mark.parametrize("missing", [None, np.nan])
+def test_missing_targets_are_refused(iris, missing):
+    X, _ = iris
+    labels = np.array(["a", "b", missing] * 50, dtype=object)
+    prox = ForestProximity(CLASSIFIER, "uniform").fit(*iris)
+    for work in (
+        lambda: ProximityClassifier(CLASSIFIER).fit(X, labels),
+        lambda: LeafPCA(CLASSIFIER).fit(X, labels),
+        lambda: outlier_scores(prox, labels),
+        lambda: medoids(prox, labels),
+    ):
+        with pytest.raises(ValueError, match=r"y contains (NaN|missing values)|contains NaN"):
+            work()
+
+
+def test_numbers_are_no_classes(iris, diabetes):
+    prox = ForestProximity(CLASSIFIER, "uniform").fit(*iris)
+    with pytest.raises(ValueError, match=r"y holds numbers \(\d+ different ones\), but classes"):
+        medoids(prox, diabetes[1][:150])
 
 
 def test_what_is_fitted_is_used_as_it_is(iris):

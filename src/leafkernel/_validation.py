@@ -6,6 +6,7 @@ import difflib
 import sys
 import warnings
 from collections.abc import Iterable
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,16 @@ def check_count(name: str, value: Any, *, at_least: int = 1) -> int:
     if value < at_least:
         raise ValueError(f"{name} must be at least {at_least}; got {value}.")
     return int(value)
+
+
+def check_share(name: str, value: Any, *, example: float) -> float:
+    """Return a number between 0 and 1, both excluded, or say what is wrong with it."""
+    number = float(value) if isinstance(value, Real) else -1.0
+    if isinstance(value, bool) or not 0 < number < 1:
+        raise ValueError(
+            f"{name} must be a number between 0 and 1, such as {example}; got {value!r}."
+        )
+    return number
 
 
 def check_flag(name: str, value: Any) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from math import isnan
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor, RandomTreesEmbedding
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
 from leafkernel._validation import check_columns
+from leafkernel.forests import Unavailable, fit_if_needed
 from leafkernel.proximity import ForestProximity
 from leafkernel.schemes import WeightScheme
 
@@ -46,7 +48,8 @@ class ProximityTask:
     random_state: Any
     proximity_: ForestProximity
 
-    #: The scheme where the user named none, with targets and without.
+    #: The scheme where the user named none: with targets; without, or where the forest lacks what
+    #: the first needs.
     _default_scheme = "gap"
     _default_unsupervised_scheme = "uniform"
     #: What the default forest predicts, where that does not depend on y.
@@ -57,16 +60,13 @@ class ProximityTask:
         given = self.proximity
         if isinstance(given, ForestProximity):
             return given
-        named = given is None or isinstance(given, (str, WeightScheme))
         target = self._target or target_of(y)
-        forest = given
-        if named:
+        default = self._default_scheme
+        forest: Any = given
+        if given is None or is_scheme(given):
             forest = _FORESTS[target](n_jobs=self.n_jobs, random_state=self.random_state)
-        scheme = given
-        if given is None or not named:
-            unsupervised = named and target == "none"
-            scheme = self._default_unsupervised_scheme if unsupervised else self._default_scheme
-        return ForestProximity(forest, scheme, n_jobs=self.n_jobs)
+            default = self._default_unsupervised_scheme if target == "none" else default
+        return ForestProximity(forest, given if is_scheme(given) else default, n_jobs=self.n_jobs)
 
     def fit(self: Task, X: Any, y: Any = None, sample_weight: Any = None) -> Task:
         """Fit the proximity, and do the task for the training samples.
@@ -85,6 +85,8 @@ class ProximityTask:
         object
             Itself.
         """
+        if y is not None:
+            refuse_missing(y)
         y = self._check(y)
         proximity = self._fit_proximity(X, y, sample_weight)
         self._learn(proximity, y)
@@ -104,11 +106,27 @@ class ProximityTask:
         if is_fitted(proximity):
             check_same_samples(proximity, X)
         else:
-            # The parameters as they are: clone() would take the fit from a fitted forest.
-            parameters = proximity.get_params(deep=False)
-            proximity = type(proximity)(**parameters).fit(X, y, sample_weight)
+            proximity = self._fitted(proximity, X, y, sample_weight)
         check_columns(self, X, reset=True)
         return proximity
+
+    def _fitted(
+        self, proximity: ForestProximity, X: Any, y: Any, sample_weight: Any
+    ) -> ForestProximity:
+        # The parameters as they are: clone() would take the fit from a fitted forest.
+        parameters = proximity.get_params(deep=False)
+        if isinstance(self.proximity, ForestProximity) or is_scheme(self.proximity):
+            return type(proximity)(**parameters).fit(X, y, sample_weight)
+        check_consistent_length(X, y)
+        parameters["forest"] = fit_if_needed(parameters["forest"], X, y, sample_weight)
+        try:
+            return type(proximity)(**parameters).fit(X, y, sample_weight)
+        except ValueError as error:
+            if not isinstance(error.__cause__, Unavailable):
+                raise
+        # The scheme was ours and not the user's: take one that any forest has.
+        parameters["weight_scheme"] = self._default_unsupervised_scheme
+        return type(proximity)(**parameters).fit(X, y, sample_weight)
 
     def __sklearn_tags__(self) -> Any:  # scikit-learn >= 1.6
         tags = super().__sklearn_tags__()  # type: ignore[misc]
@@ -124,10 +142,17 @@ class ProximityTask:
         return {"allow_nan": allow_nan, "preserves_dtype": []}
 
 
+def is_scheme(given: Any) -> bool:
+    """Return whether what was given is a weight scheme: by name, itself, or as a function."""
+    function = callable(given) and not hasattr(given, "fit") and not hasattr(given, "leaves")
+    return isinstance(given, (str, WeightScheme)) or function
+
+
 def target_of(y: Any) -> Target:
     """Return what a forest for these targets predicts."""
     if y is None:
         return "none"
+    refuse_missing(y)
     values = np.asarray(y)
     # scikit-learn takes floats without a fraction for classes, however many there are.
     many = values.dtype.kind == "f" and len(np.unique(values)) > _MOST_FLOAT_CLASSES
@@ -168,16 +193,33 @@ def check_same_samples(proximity: ForestProximity, X: Any) -> None:
 
 def check_labels(y: Any, n_samples: int) -> tuple[Array, npt.NDArray[np.intp]]:
     """Return the classes, sorted, and the code of each training sample's class."""
+    refuse_missing(y)
     labels = np.asarray(y)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels.ravel()
     if labels.ndim != 1:
         raise ValueError(f"y must hold one label for each sample; got shape {labels.shape}.")
     check_length("y", labels, n_samples)
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise ValueError("y holds NaN or infinity; give every training sample a label.")
+    if labels.dtype.kind == "f" and target_of(labels) == "numbers":
+        raise ValueError(
+            f"y holds numbers ({len(np.unique(labels))} different ones), but classes are needed "
+            "here; give a class for each sample, as integers or text."
+        )
     classes, codes = np.unique(labels, return_inverse=True)
     return classes, codes.astype(np.intp)
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and isnan(value))
+
+
+def refuse_missing(y: Any) -> None:
+    """Refuse targets that are missing or infinite, of whatever type."""
+    values = np.asarray(y)
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise ValueError("Input y contains NaN or infinity; give every training sample a target.")
+    if values.dtype.kind == "O" and any(map(_is_missing, values.flat)):
+        raise ValueError("Input y contains missing values; give every training sample a target.")
 
 
 def check_classes(y: Any, task: object) -> Array:
@@ -193,9 +235,10 @@ def check_classes(y: Any, task: object) -> Array:
 
 def check_length(name: str, values: Any, n_samples: int) -> None:
     """Refuse anything but one row for each training sample."""
-    if len(values) != n_samples:
+    n_rows = values.shape[0] if hasattr(values, "shape") else len(values)
+    if n_rows != n_samples:
         raise ValueError(
-            f"{name} has {len(values)} rows, but there are {n_samples} training samples; give one "
+            f"{name} has {n_rows} rows, but there are {n_samples} training samples; give one "
             "for each, in the order of fit."
         )
 

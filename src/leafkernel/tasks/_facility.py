@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,8 @@ from leafkernel.tasks._base import Array, indicators
 
 # Columns that are computed at once: more than one is nearly free, too many are in vain.
 _COLUMNS_AT_ONCE = 32
+# Sums of the same numbers in another order differ by less.
+_ROUNDING = 1e-5
 
 
 def column_reader(prox: ForestProximity) -> Callable[[Array], csr_array]:
@@ -40,7 +43,7 @@ def choose_facilities(
     """Choose samples of each class, class by class, and return them with their gains.
 
     The gain of a sample is what it adds to Σ_i max_j P_ij over the samples i of its class and the
-    chosen j, with P_jj = 1. Gains only fall as others are chosen, so an old gain is a bound: the
+    chosen j. Gains only fall as others are chosen, so an old gain is a bound: the
     sample with the largest bound is chosen once its gain is up to date (lazy evaluation, Minoux
     1978). The first bounds are sums of columns, which cost one product with a block of vectors.
 
@@ -53,7 +56,7 @@ def choose_facilities(
     most : int
         Most samples to choose of a class.
     min_gain : float
-        Least gain, as a share of the samples of the class, of all but the first.
+        Least gain, as a share of the gains of the class so far.
     """
     n_classes = int(codes.max()) + 1
     read_columns = column_reader(prox)
@@ -64,25 +67,24 @@ def choose_facilities(
         members = np.flatnonzero(codes == c)
         inside = codes == c
         nearest = np.zeros(len(codes))  # proximity of each sample to the nearest chosen one
-        bounds = sums[members, c] + 1
+        bounds = sums[members, c] * (1 + _ROUNDING)
         queue = [(-bound, int(j), -1) for bound, j in zip(bounds, members, strict=True)]
         heapq.heapify(queue)
         n_chosen = 0
         while queue and n_chosen < min(most, len(members)):
             if queue[0][2] == n_chosen:
                 gain, j, _ = heapq.heappop(queue)
-                if n_chosen > 0 and -gain < min_gain * len(members):
+                if n_chosen > 0 and -gain < min_gain * sum(gains[-n_chosen:]):
                     break
-                reach = _reach(read_columns(np.array([j])), np.array([j]))[0]
-                nearest[reach[0]] = np.maximum(nearest[reach[0]], reach[1])
+                others, closeness = _reach(read_columns(np.array([j])))[0]
+                nearest[others] = np.maximum(nearest[others], closeness)
                 rows.append(j)
                 gains.append(-gain)
                 n_chosen += 1
                 continue
             stale = _pop_stale(queue, n_chosen)
-            for j, (others, closeness) in zip(
-                stale, _reach(read_columns(stale), stale), strict=True
-            ):
+            reached = _reach(read_columns(stale))
+            for j, (others, closeness) in zip(stale, reached, strict=True):
                 more = np.maximum(closeness - nearest[others], 0)[inside[others]].sum()
                 heapq.heappush(queue, (-float(more), int(j), n_chosen))
     return np.array(rows, dtype=np.int64), np.array(gains)
@@ -96,17 +98,9 @@ def _pop_stale(queue: list[tuple[float, int, int]], now: int) -> Array:
     return np.array(stale)
 
 
-def _reach(columns: csr_array, own: Array) -> list[tuple[Array, Array]]:
-    """Return the samples that each column reaches, and how close; each is one to itself."""
-    reach = []
-    for i, j in enumerate(own):
-        part = slice(columns.indptr[i], columns.indptr[i + 1])
-        others = columns.indices[part]
-        not_itself = others != j
-        reach.append(
-            (
-                np.append(others[not_itself], j),
-                np.append(columns.data[part][not_itself].astype(np.float64), 1.0),
-            )
-        )
-    return reach
+def _reach(columns: csr_array) -> list[tuple[Array, Array]]:
+    """Return the samples that each column reaches, and how close."""
+    return [
+        (columns.indices[begin:end], columns.data[begin:end].astype(np.float64))
+        for begin, end in pairwise(columns.indptr)
+    ]

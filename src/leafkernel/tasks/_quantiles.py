@@ -17,7 +17,12 @@ _TOLERANCE = 1e-7
 
 
 def weighted_quantiles(
-    proximity: ForestProximity, y: Array, X: Any, levels: npt.NDArray[np.float64]
+    proximity: ForestProximity,
+    y: Array,
+    X: Any,
+    levels: npt.NDArray[np.float64],
+    *,
+    n_neighbors: int | None = None,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
     """Return the quantiles of each row, shape (m, k), and which rows have no weight at all.
 
@@ -27,6 +32,14 @@ def weighted_quantiles(
     sorted_y = y[order]
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
+    if n_neighbors is not None:
+        weights, rows = proximity.kneighbors(X, n_neighbors)
+        begins = np.arange(len(rows) + 1) * n_neighbors
+        nearest = csr_array(
+            (weights.ravel(), rank[rows].ravel(), begins), shape=(len(rows), len(rank))
+        )
+        nearest.sort_indices()
+        return _of_block(nearest, sorted_y, levels)
     found, empty = [], []
     # With training samples numbered by rank, sorted rows are in the order of the targets.
     for _, block in proximity._blocks(X, columns=rank):

@@ -9,10 +9,15 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from leafkernel._validation import check_count, warn
+from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import Array, ProximityTask
 
-# Schemes whose training samples look at out-of-bag trees alone, and never at themselves.
-OUT_OF_BAG = ("gap",)
+
+def is_out_of_bag(prox: ForestProximity) -> bool:
+    """Return whether training samples look at out-of-bag trees alone, and never at themselves."""
+    kernel = prox.kernel_
+    itself = kernel.own_diagonal is not None and kernel.own_diagonal.any()
+    return prox.scheme_.name == "gap" and not kernel.symmetrize and not itself
 
 
 class WeightedPrediction(ProximityTask, BaseEstimator):
@@ -31,6 +36,15 @@ class WeightedPrediction(ProximityTask, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    def _check(self, y: Any) -> Any:
+        if self.n_neighbors is not None:
+            check_count("n_neighbors", self.n_neighbors)
+        return y
+
+    def _available(self, X: Any) -> int:
+        """Return the neighbours to ask for: a training sample is none of its own."""
+        return min(int(self.n_neighbors or 1), self.proximity_.n_samples_fit_ - (X is None))
+
     def _average(self, values: Array, X: Any, fallback: Array) -> Array:
         """Average (n, c) values by proximity; rows without any proximity get the fallback."""
         if self.n_neighbors is None:
@@ -38,8 +52,7 @@ class WeightedPrediction(ProximityTask, BaseEstimator):
             sums = self.proximity_.weighted_sums(np.column_stack([values, ones]), X)
             sums, mass = sums[:, :-1], sums[:, -1]
         else:
-            k = check_count("n_neighbors", self.n_neighbors)
-            weights, rows = self.proximity_.kneighbors(X, k)
+            weights, rows = self.proximity_.kneighbors(X, self._available(X))
             weights = weights.astype(np.float64)
             mass = weights.sum(axis=1)
             sums = np.stack([(weights * column[rows]).sum(axis=1) for column in values.T], axis=1)

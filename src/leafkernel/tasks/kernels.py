@@ -11,12 +11,34 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
-from leafkernel._validation import check_choice, check_count, check_names_out
+from leafkernel._validation import check_choice, check_count, check_flag, check_names_out
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import ProximityTask, check_proximity
 
 
-class ProximityKernel(ProximityTask, TransformerMixin, BaseEstimator):
+class _ColumnsOfSamples(ProximityTask, TransformerMixin, BaseEstimator):
+    """A transformer with a column for each training sample."""
+
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
+        """Return a name for each training sample.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Only checked against the names seen during fit.
+
+        Returns
+        -------
+        ndarray of str of shape (n,)
+            ``sample0``, ``sample1``, …
+        """
+        check_is_fitted(self, "proximity_")
+        check_names_out(self, input_features)
+        n = self.proximity_.n_samples_fit_
+        return np.array([f"sample{i}" for i in range(n)], dtype=object)
+
+
+class ProximityKernel(_ColumnsOfSamples):
     """Rows of P as features, for learners with ``kernel="precomputed"``.
 
     In a Pipeline before ``SVC(kernel="precomputed")``, ``KernelRidge(kernel="precomputed")`` or
@@ -27,8 +49,9 @@ class ProximityKernel(ProximityTask, TransformerMixin, BaseEstimator):
     Parameters
     ----------
     proximity : ForestProximity, forest, scheme or None, default=None
-        Where the kernel comes from; by default "kerf" on a random forest. A symmetric scheme is
-        positive semidefinite, as these learners want it.
+        Where the kernel comes from; by default "kerf" on a random forest. "kerf", "uniform",
+        "boosted" and "oob_separable" are positive semidefinite, as these learners want it; the
+        exact "oob" need not be, and "gap" is not even symmetric.
     n_jobs : int, default=None
         Threads, where ``proximity`` does not say.
     random_state : int or RandomState, default=None
@@ -99,26 +122,8 @@ class ProximityKernel(ProximityTask, TransformerMixin, BaseEstimator):
         check_is_fitted(self, "proximity_")
         return _dense(self.proximity_, X)
 
-    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
-        """Return a name for each training sample.
 
-        Parameters
-        ----------
-        input_features : array-like of str, default=None
-            Only checked against the names seen during fit.
-
-        Returns
-        -------
-        ndarray of str of shape (n,)
-            ``sample0``, ``sample1``, …
-        """
-        check_is_fitted(self, "proximity_")
-        check_names_out(self, input_features)
-        n = self.proximity_.n_samples_fit_
-        return np.array([f"sample{i}" for i in range(n)], dtype=object)
-
-
-class ProximityNeighborsTransformer(ProximityTask, TransformerMixin, BaseEstimator):
+class ProximityNeighborsTransformer(_ColumnsOfSamples):
     """The graph of nearest neighbours, as scikit-learn's ``KNeighborsTransformer`` gives it.
 
     In a Pipeline before DBSCAN, TSNE, Isomap, KNeighborsClassifier and others with
@@ -133,6 +138,10 @@ class ProximityNeighborsTransformer(ProximityTask, TransformerMixin, BaseEstimat
         Neighbours of each sample.
     mode : {"distance", "proximity"}, default="distance"
         Whether edges hold 1 - p or p.
+    both_ways : bool, default=True
+        Whether the neighbour of a training sample has that sample as its neighbour too. Without,
+        clustering may tear apart samples that are alike, since of many at the same distance only
+        the first are neighbours.
     n_jobs : int, default=None
         Threads, where ``proximity`` does not say.
     random_state : int or RandomState, default=None
@@ -165,19 +174,26 @@ class ProximityNeighborsTransformer(ProximityTask, TransformerMixin, BaseEstimat
         *,
         n_neighbors: int = 30,
         mode: Literal["distance", "proximity"] = "distance",
+        both_ways: bool = True,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.proximity = proximity
         self.n_neighbors = n_neighbors
         self.mode = mode
+        self.both_ways = both_ways
         self.n_jobs = n_jobs
         self.random_state = random_state
 
     def _check(self, y: Any) -> Any:
         check_count("n_neighbors", self.n_neighbors)
         check_choice("mode", self.mode, ("distance", "proximity"))
+        check_flag("both_ways", self.both_ways)
         return y
+
+    def _learn(self, proximity: ForestProximity, y: Any) -> None:
+        if proximity.n_samples_fit_ < 2:
+            raise ValueError("a graph needs at least 2 training samples; got n_samples=1.")
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> csr_array:
         """Fit, and return the graph of the training samples.
@@ -216,8 +232,28 @@ class ProximityNeighborsTransformer(ProximityTask, TransformerMixin, BaseEstimat
 
     def _graph(self, X: Any) -> csr_array:
         n = self.proximity_.n_samples_fit_ - (X is None)
-        k = min(self.n_neighbors, n)
-        return self.proximity_.kneighbors_graph(X, k, mode=self.mode)
+        graph = self.proximity_.kneighbors_graph(X, min(self.n_neighbors, n), mode=self.mode)
+        return _both_ways(graph, self.mode) if X is None and self.both_ways else graph
+
+
+def _both_ways(graph: csr_array, mode: str) -> csr_array:
+    """Return a graph with every edge and its opposite, the closer of both where they differ."""
+    n = graph.shape[0]
+    begin = np.repeat(np.arange(n), np.diff(graph.indptr))
+    rows = np.concatenate([begin, graph.indices])
+    columns = np.concatenate([graph.indices, begin])
+    data = np.concatenate([graph.data, graph.data])
+    # Of each pair the closer comes first and is kept; then rows by distance, as scikit-learn wants.
+    closer = data if mode == "distance" else -data
+    order = np.lexsort((closer, columns, rows))
+    rows, columns, data = rows[order], columns[order], data[order]
+    kept = np.append(True, (rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1]))
+    rows, columns, data = rows[kept], columns[kept], data[kept]
+    if mode == "distance":
+        order = np.lexsort((columns, data, rows))
+        rows, columns, data = rows[order], columns[order], data[order]
+    begins = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n))])
+    return csr_array((data, columns, begins), shape=graph.shape)
 
 
 class ForestKernel(Kernel):
@@ -231,7 +267,8 @@ class ForestKernel(Kernel):
     ----------
     prox : ForestProximity
         A fitted proximity with a symmetric scheme that looks at no in-bag weights, such as "kerf"
-        or "uniform": it must be the same function for training and new samples.
+        or "uniform": it must be the same function for training and new samples. The kernel is the
+        scheme's formula, whatever ``diagonal`` says.
 
     Notes
     -----

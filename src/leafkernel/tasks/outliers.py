@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -80,8 +81,8 @@ def outlier_scores(
     prox : ForestProximity
         A fitted proximity.
     y : array-like of shape (n,), default=None
-        Classes of the training samples. With none, or with numbers that are no classes, all samples
-        are compared with all.
+        Classes of the training samples. With none, or with the numbers that a regressor predicts,
+        all samples are compared with all.
     convention : {"breiman", "rfgap", "raw"}, default="breiman"
         "breiman" is the formula above, as in R's ``outlier``: scores above 10 deserve a look.
         "rfgap" divides each row of P by its maximum, takes the absolute value, and leaves the
@@ -172,7 +173,8 @@ class ProximityOutlierDetector(ProximityTask, OutlierMixin, BaseEstimator):
 
     def _check(self, y: Any) -> Any:
         share = self.contamination
-        if share != "auto" and not (isinstance(share, (int, float)) and 0 < share <= 0.5):
+        known = float(share) if isinstance(share, Real) else 0.0
+        if share != "auto" and not 0 < known <= 0.5:
             raise ValueError(
                 f"contamination must be 'auto' or a share between 0 and 0.5; got {share!r}."
             )
@@ -261,7 +263,8 @@ class _Judge:
         check_choice("convention", convention, CONVENTIONS)
         self.prox = prox
         self.rule = CONVENTIONS[convention]
-        if target_of(y) == "classes" and not prox._router.predicts_numbers():
+        numeric = y is not None and np.asarray(y).dtype.kind in "uif"
+        if target_of(y) == "classes" and not (numeric and prox._router.predicts_numbers()):
             classes, self.codes = check_labels(y, prox.n_samples_fit_)
             self.n_classes = len(classes)
         else:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from leafkernel.forests.wrapped import innermost
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import (
     Array,
@@ -18,7 +19,7 @@ from leafkernel.tasks._base import (
     check_proximity,
     indicators,
 )
-from leafkernel.tasks._weighted import OUT_OF_BAG, WeightedPrediction
+from leafkernel.tasks._weighted import WeightedPrediction, is_out_of_bag
 
 
 class ProximityClassifier(ClassifierMixin, WeightedPrediction):
@@ -64,7 +65,7 @@ class ProximityClassifier(ClassifierMixin, WeightedPrediction):
     _target = "classes"
 
     def _check(self, y: Any) -> Array:
-        return check_classes(y, self)
+        return check_classes(super()._check(y), self)
 
     def _learn(self, proximity: ForestProximity, y: Any) -> None:
         self.classes_, self._codes = check_labels(y, proximity.n_samples_fit_)
@@ -124,7 +125,8 @@ def trust_scores(
         Samples, all taken as unseen; by default the training samples in their training role.
     correct : array-like of bool of shape (n,), default=None
         Which training samples the forest gets right. By default those that it gets right out of
-        bag, known with "gap" and for forests fitted with ``oob_score=True``.
+        bag, known with "gap" (as it comes: not symmetrised, no other diagonal) and for forests
+        fitted with ``oob_score=True``.
 
     Returns
     -------
@@ -149,18 +151,19 @@ def trust_scores(
     else:
         right = np.asarray(correct)
         check_length("correct", right, prox.n_samples_fit_)
-        right = right.astype(bool)
+        if right.dtype != bool and not np.isin(right, (0, 1)).all():
+            raise ValueError("correct must say True or False for each training sample.")
     sums = prox.weighted_sums(np.column_stack([right, np.ones(len(right))]), X)
     trusted: npt.NDArray[np.float64] = sums[:, 0] / np.where(sums[:, 1] > 0, sums[:, 1], 1.0)
     return trusted
 
 
 def _right_out_of_bag(prox: ForestProximity, classes: Array, codes: Array) -> Array:
-    if prox.scheme_.name in OUT_OF_BAG:
+    if is_out_of_bag(prox):
         shares = prox.weighted_sums(indicators(codes, len(classes)))
-    elif hasattr(prox.forest_, "oob_decision_function_"):
-        shares = np.nan_to_num(prox.forest_.oob_decision_function_)
-        if not np.array_equal(prox.forest_.classes_, classes):
+    elif hasattr(forest := innermost(prox.forest_), "oob_decision_function_"):
+        shares = np.nan_to_num(forest.oob_decision_function_)
+        if not np.array_equal(forest.classes_, classes):
             raise ValueError("y holds other classes than those that the forest was fitted on.")
     else:
         raise ValueError(

@@ -10,10 +10,14 @@ import numpy.typing as npt
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
+from leafkernel._validation import check_share
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import Array, check_length
 from leafkernel.tasks._quantiles import weighted_quantiles
-from leafkernel.tasks._weighted import OUT_OF_BAG, WeightedPrediction, warn_of_fallback
+from leafkernel.tasks._weighted import WeightedPrediction, is_out_of_bag, warn_of_fallback
+
+# Of a product like 10 · 0.9, which is 9 and a little.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ class ProximityRegressor(RegressorMixin, WeightedPrediction):
     proximity : ForestProximity, forest, scheme or None, default=None
         Where the similarity comes from; by default "gap" on a random forest.
     n_neighbors : int, default=None
-        Let only this many most similar samples count for the mean. By default all.
+        Let only this many most similar samples count, each with its proximity. By default all.
     n_jobs : int, default=None
         Threads, where ``proximity`` does not say.
     random_state : int or RandomState, default=None
@@ -88,6 +92,7 @@ class ProximityRegressor(RegressorMixin, WeightedPrediction):
     _target = "numbers"
 
     def _check(self, y: Any) -> Array:
+        super()._check(y)
         if y is None:
             raise ValueError("ProximityRegressor requires y to be passed, but the target y is None")
         targets: Array = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
@@ -147,7 +152,8 @@ class ProximityRegressor(RegressorMixin, WeightedPrediction):
         levels = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
         if levels.ndim != 1 or not ((levels >= 0) & (levels <= 1)).all():
             raise ValueError(f"quantiles must be numbers from 0 to 1; got {quantiles!r}.")
-        found, empty = weighted_quantiles(self.proximity_, self._y, X, levels)
+        k = None if self.n_neighbors is None else self._available(X)
+        found, empty = weighted_quantiles(self.proximity_, self._y, X, levels, n_neighbors=k)
         warn_of_fallback(empty)
         return found
 
@@ -155,8 +161,10 @@ class ProximityRegressor(RegressorMixin, WeightedPrediction):
         """Make intervals cover what they claim (conformalized quantile regression [2]_).
 
         Intervals are widened on both sides by one number: the quantile of how far the calibration
-        targets lie outside of their plain intervals. For new samples from the same distribution the
-        calibrated ones then cover at least ``coverage`` on average, whatever the forest.
+        targets lie outside of their plain intervals. For new samples from the same distribution as
+        those given, the calibrated ones then cover at least ``coverage`` on average, whatever the
+        forest. For out-of-bag samples that is no theorem, but is what is found:
+        :meth:`coverage_score` measures it.
 
         Parameters
         ----------
@@ -176,23 +184,24 @@ class ProximityRegressor(RegressorMixin, WeightedPrediction):
         check_is_fitted(self, "proximity_")
         if (X is None) != (y is None):
             raise ValueError("give both X and y of calibration samples, or neither.")
-        if X is None and self.proximity_.scheme_.name not in OUT_OF_BAG:
+        if X is None and not is_out_of_bag(self.proximity_):
             raise ValueError(
-                f"weight_scheme={self.proximity_.scheme_.name!r} lets training samples see "
-                "themselves, so they cannot calibrate; give X and y that the forest has not seen, "
-                "or use 'gap'."
+                f"weight_scheme={self.proximity_.scheme_.name!r} as it is here lets training "
+                "samples see themselves, so they cannot calibrate; give X and y that the forest "
+                "has not seen, or use 'gap' with its own diagonal, not symmetrised."
             )
         targets = self._y if y is None else check_array(y, ensure_2d=False, dtype=np.float64)
-        low, high = self._plain_interval(X, _check_coverage(coverage))
+        targets = targets.ravel() if targets.ndim == 2 and targets.shape[1] == 1 else targets
+        low, high = self._plain_interval(X, check_share("coverage", coverage, example=0.9))
         if X is not None:
             _check_lengths_match(targets, low)
         outside = np.sort(np.maximum(low - targets, targets - high))
         n = len(outside)
-        rank = int(np.ceil((n + 1) * coverage))
+        rank = int(np.ceil((n + 1) * coverage - _ROUNDING))
         if rank > n:
             raise ValueError(
                 f"{n} calibration samples are too few for coverage={coverage}; give at least "
-                f"{int(np.ceil(coverage / (1 - coverage)))}."
+                f"{int(np.ceil(coverage / (1 - coverage) - _ROUNDING))}."
             )
         self.calibration_ = Calibration(
             coverage=float(coverage),
@@ -223,7 +232,8 @@ class ProximityRegressor(RegressorMixin, WeightedPrediction):
         check_is_fitted(self, "proximity_")
         calibration: Calibration | None = getattr(self, "calibration_", None)
         if calibration is None:
-            return np.stack(self._plain_interval(X, _check_coverage(coverage or 0.9)), axis=1)
+            asked = 0.9 if coverage is None else check_share("coverage", coverage, example=0.9)
+            return np.stack(self._plain_interval(X, asked), axis=1)
         if coverage is not None and coverage != calibration.coverage:
             raise ValueError(
                 f"intervals were calibrated for coverage={calibration.coverage}; call "
@@ -234,6 +244,26 @@ class ProximityRegressor(RegressorMixin, WeightedPrediction):
         middle = (low + high) / 2  # where a negative offset would turn an interval around
         return np.stack([np.minimum(low, middle), np.maximum(high, middle)], axis=1)
 
+    def coverage_score(self, X: Any, y: Any) -> float:
+        """Measure the share of targets that :meth:`predict_interval` covers.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dataframe} of shape (m, n_features)
+            Samples that the forest has not seen.
+        y : array-like of shape (m,)
+            Their targets.
+
+        Returns
+        -------
+        float
+            The share.
+        """
+        low, high = self.predict_interval(X).T
+        targets = column_or_1d(y)
+        _check_lengths_match(targets, low)
+        return float(((low <= targets) & (targets <= high)).mean())
+
     def _plain_interval(self, X: Any, coverage: float) -> tuple[Array, Array]:
         tail = (1 - coverage) / 2
         low, high = self.predict_quantiles(X, (tail, 1 - tail)).T
@@ -243,9 +273,3 @@ class ProximityRegressor(RegressorMixin, WeightedPrediction):
 def _check_lengths_match(targets: Array, rows: Array) -> None:
     if targets.shape != rows.shape:
         raise ValueError(f"X has {len(rows)} samples, but y has shape {targets.shape}.")
-
-
-def _check_coverage(coverage: float) -> float:
-    if not 0 < coverage < 1:
-        raise ValueError(f"coverage must be between 0 and 1, such as 0.9; got {coverage!r}.")
-    return coverage

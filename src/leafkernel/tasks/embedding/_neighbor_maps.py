@@ -39,8 +39,8 @@ class UmapOfScores:
 
     def __init__(self, scores: Array, n_neighbors: int, parameters: dict[str, Any]) -> None:
         umap = _require("umap")
-        n_neighbors = min(n_neighbors, len(scores) - 1)
-        self.model = umap.UMAP(n_neighbors=n_neighbors, **parameters)
+        parameters = {"n_neighbors": min(n_neighbors, len(scores) - 1), **parameters}
+        self.model = umap.UMAP(**parameters)
         with _their_warnings_hidden():
             self.coordinates = self.model.fit_transform(scores)
 
@@ -55,9 +55,9 @@ class TsneOfScores:
 
     def __init__(self, scores: Array, n_neighbors: int, parameters: dict[str, Any]) -> None:
         tsne = _require("openTSNE")
-        perplexity = min(n_neighbors, (len(scores) - 1) / 3)
+        parameters = {"perplexity": min(n_neighbors, (len(scores) - 1) / 3), **parameters}
         with _their_warnings_hidden():
-            self.model = tsne.TSNE(perplexity=perplexity, **parameters).fit(scores)
+            self.model = tsne.TSNE(**parameters).fit(scores)
         self.coordinates = np.asarray(self.model)
 
     def transform(self, scores: Array) -> Array:
@@ -71,8 +71,8 @@ class PhateOfScores:
 
     def __init__(self, scores: Array, n_neighbors: int, parameters: dict[str, Any]) -> None:
         phate = _require("phate")
-        n_neighbors = min(n_neighbors, len(scores) - 2)
-        self.model = phate.PHATE(knn=n_neighbors, verbose=0, n_pca=None, **parameters)
+        knn = min(n_neighbors, len(scores) - 2)
+        self.model = phate.PHATE(**{"knn": knn, "verbose": 0, "n_pca": None, **parameters})
         with _their_warnings_hidden():
             self.coordinates = np.asarray(self.model.fit_transform(scores))
 
@@ -127,28 +127,36 @@ class UmapOfNeighbors(_OfNeighbors):
     """UMAP on the exact graph of nearest neighbours."""
 
     def __init__(
-        self, prox: ForestProximity, start: Array, n_neighbors: int, parameters: dict[str, Any]
+        self,
+        prox: ForestProximity,
+        start: Array | None,
+        n_neighbors: int,
+        parameters: dict[str, Any],
     ) -> None:
         super().__init__(prox, n_neighbors)
         umap = _require("umap")
         distances, rows = _neighbors_and_itself(prox, self.n_neighbors)
         n_entries = rows.shape[1]
+        if start is not None:
+            parameters = {"init": _spread(start, 10.0), **parameters}
+        # It reads no distances off the samples themselves: the graph says all.
+        stand_in = np.zeros((len(rows), 1), dtype=np.float32)
         with _their_warnings_hidden():
             model = umap.UMAP(
-                n_neighbors=n_entries,
-                precomputed_knn=(rows, distances),
-                init=_spread(start, 10.0),
-                **parameters,
+                **{"n_neighbors": n_entries, "precomputed_knn": (rows, distances), **parameters}
             )
-            # It reads no distances off the samples themselves: the graph says all.
-            self.coordinates = np.asarray(model.fit_transform(start.astype(np.float32)))
+            self.coordinates = np.asarray(model.fit_transform(stand_in))
 
 
 class TsneOfNeighbors(_OfNeighbors):
     """t-SNE on the exact graph of nearest neighbours."""
 
     def __init__(
-        self, prox: ForestProximity, start: Array, n_neighbors: int, parameters: dict[str, Any]
+        self,
+        prox: ForestProximity,
+        start: Array | None,
+        n_neighbors: int,
+        parameters: dict[str, Any],
     ) -> None:
         super().__init__(prox, 3 * n_neighbors)
         tsne = _require("openTSNE")
@@ -162,8 +170,9 @@ class TsneOfNeighbors(_OfNeighbors):
                 knn_index=index.PrecomputedNeighbors(rows, distances),
                 n_jobs=count_threads(prox.n_jobs),
             )
-            model = tsne.TSNE(**parameters)
-            found = model.fit(affinities=affinities, initialization=_spread(start, 1e-4))
+            model = tsne.TSNE(**{"initialization": "random", **parameters})
+            begin = None if start is None else _spread(start, 1e-4)
+            found = model.fit(affinities=affinities, initialization=begin)
         self.coordinates = np.asarray(found)
 
 

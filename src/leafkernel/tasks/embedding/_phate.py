@@ -15,6 +15,7 @@ from scipy.sparse import csr_array, vstack
 from scipy.spatial.distance import pdist, squareform
 from sklearn.cluster import MiniBatchKMeans
 
+from leafkernel._validation import check_count
 from leafkernel.proximity import ForestProximity
 
 Array = npt.NDArray[Any]
@@ -54,6 +55,9 @@ class PhateOfKernel:
         time: int | None = None,
         random_state: Any = None,
     ) -> None:
+        if time is not None:
+            check_count("time", time)
+        check_count("n_landmarks", n_landmarks, at_least=2)
         self.prox = prox
         self.group = _group(scores, n_landmarks, random_state)
         to_landmarks = self._to_landmarks(None)
@@ -102,7 +106,7 @@ def _normalised(matrix: csr_array) -> csr_array:
 
 def _best_time(walk: Array) -> int:
     """Return the time at which the entropy of the diffusion's spectrum bends."""
-    # The walk over landmarks is similar to a symmetric one, so its singular values will do.
+    # Singular values stand in for eigenvalues, as in the authors' own implementation.
     values = np.linalg.svd(walk, compute_uv=False)
     entropies = []
     powers = np.ones_like(values)

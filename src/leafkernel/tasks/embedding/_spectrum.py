@@ -11,6 +11,8 @@ from scipy.linalg import eigh, qr
 from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.utils import check_random_state
 
+from leafkernel._validation import check_choice
+
 Array = npt.NDArray[Any]
 Apply = Callable[[Array], Array]
 
@@ -20,6 +22,9 @@ SOLVERS = ("auto", "arpack", "randomized", "dense")
 _DENSE_ROWS = 500
 # Vectors are then accurate to half as many digits and more.
 _ARPACK_TOLERANCE = 1e-10
+# How many missed pairs are looked for at once, and what is the same eigenvalue.
+_MISSED_AT_ONCE = 4
+_SAME = 1e-8
 # Halko, Martinsson and Tropp, Finding structure with randomness, 2011: a few vectors more, and a
 # few powers, make the leading pairs accurate.
 _MORE_VECTORS = 10
@@ -51,6 +56,7 @@ def top_eigenpairs(
     vectors : ndarray of shape (n, k)
         Eigenvectors, the entry of largest size in each positive.
     """
+    check_choice("solver", solver, SOLVERS)
     rng = check_random_state(random_state)
     if solver == "auto":
         solver = "dense" if n <= _DENSE_ROWS or k > n // 2 else "arpack"
@@ -58,18 +64,54 @@ def top_eigenpairs(
         matrix = apply(np.eye(n))
         values, vectors = eigh((matrix + matrix.T) / 2, subset_by_index=(n - k, n - 1))
     elif solver == "arpack":
-        operator = LinearOperator(
-            (n, n),
-            matvec=lambda v: apply(v.reshape(-1, 1)).ravel(),
-            matmat=apply,
-            dtype=np.float64,
-        )
-        start = rng.uniform(-1, 1, n)
-        values, vectors = eigsh(operator, k, which="LA", v0=start, tol=_ARPACK_TOLERANCE)
+        values, vectors = _arpack(apply, n, k, rng)
     else:
         values, vectors = _randomized(apply, n, k, rng)
     order = np.argsort(values)[::-1]
     return values[order], _with_fixed_signs(vectors[:, order])
+
+
+def _arpack(apply: Apply, n: int, k: int, rng: Any) -> tuple[Array, Array]:
+    """Find the pairs by ARPACK, and then those that it missed.
+
+    It starts from one vector, which in each eigenspace sees one direction alone: of equal
+    eigenvalues (a similarity that falls into parts has one for each part) some are lost. They are
+    the largest of what is left when all that was found is taken out.
+    """
+    values, vectors = _largest(apply, n, k, rng)
+    while True:
+        found = vectors
+
+        def rest(V: Array, found: Array = found) -> Array:
+            V = V - found @ (found.T @ V)
+            out = apply(V)
+            return np.asarray(out - found @ (found.T @ out))
+
+        more, others = _largest(rest, n, min(k, _MISSED_AT_ONCE), rng)
+        missed = more > values.min() + _SAME * np.abs(values).max()
+        if not missed.any():
+            return values, vectors
+        basis = qr(np.hstack([vectors, others[:, missed]]), mode="economic")[0]
+        values, vectors = _within(apply, basis, k)
+
+
+def _largest(apply: Apply, n: int, k: int, rng: Any) -> tuple[Array, Array]:
+    operator = LinearOperator(
+        (n, n),
+        matvec=lambda v: apply(v.reshape(-1, 1)).ravel(),
+        matmat=apply,
+        dtype=np.float64,
+    )
+    start = rng.uniform(-1, 1, n)
+    values, vectors = eigsh(operator, k, which="LA", v0=start, tol=_ARPACK_TOLERANCE)
+    return values, vectors
+
+
+def _within(apply: Apply, basis: Array, k: int) -> tuple[Array, Array]:
+    """Return the k largest pairs within the span of a basis (Rayleigh-Ritz)."""
+    small = basis.T @ apply(basis)
+    values, turn = eigh((small + small.T) / 2)
+    return values[-k:], basis @ turn[:, -k:]
 
 
 def _randomized(apply: Apply, n: int, k: int, rng: Any) -> tuple[Array, Array]:
@@ -77,9 +119,7 @@ def _randomized(apply: Apply, n: int, k: int, rng: Any) -> tuple[Array, Array]:
     basis = qr(apply(rng.normal(size=(n, width))), mode="economic")[0]
     for _ in range(_POWERS):
         basis = qr(apply(basis), mode="economic")[0]
-    small = basis.T @ apply(basis)
-    values, turn = eigh((small + small.T) / 2)
-    return values[-k:], basis @ turn[:, -k:]
+    return _within(apply, basis, k)
 
 
 def _with_fixed_signs(vectors: Array) -> Array:

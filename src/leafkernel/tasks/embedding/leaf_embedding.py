@@ -35,6 +35,7 @@ METHODS = ("pca", "umap", "tsne", "phate", "spectral", "diffusion", "mds", "svd"
 SOURCES = ("pca", "kernel")
 
 _LANDMARK_PCA = 10
+_FEWEST_FOR_LIBRARIES = 10
 
 
 class LeafEmbedding(Embedding):
@@ -61,14 +62,16 @@ class LeafEmbedding(Embedding):
         What "umap", "tsne" and "phate" start from: the leading ``n_pca`` principal components, as
         in the paper; or the proximities themselves, exactly: the graph of nearest neighbours for
         "umap" and "tsne", and for "phate" the diffusion that P is, over landmarks (no library
-        needed).
+        needed). The exact "oob" has no leaf coordinates, and so no principal components: it is for
+        "umap" and "tsne" from the kernel.
     n_neighbors : int, default=30
         Neighbours for "umap" and "phate", and perplexity of "tsne".
     n_pca : int, default=50
         Principal components to start from.
     parameters : dict, default=None
         More parameters of UMAP, openTSNE's TSNE, or PHATE; for "phate" from the kernel
-        ``n_landmarks`` and ``time``; for "diffusion" ``time`` and ``alpha``.
+        ``n_landmarks`` and ``time``; for "diffusion" ``time`` and ``alpha``; for all but "svd" that
+        need no library the ``solver``, as in :class:`LeafPCA`.
     n_jobs : int, default=None
         Threads, where ``proximity`` does not say.
     random_state : int or RandomState, default=None
@@ -137,12 +140,30 @@ class LeafEmbedding(Embedding):
         check_count("n_components", self.n_components)
         check_count("n_neighbors", self.n_neighbors)
         check_count("n_pca", self.n_pca)
+        allowed = self._own_parameters()
+        for name in self.parameters or {}:
+            if allowed is not None:
+                check_choice(f"a name in parameters of method={self.method!r}", name, allowed)
         return y
+
+    def _own_parameters(self) -> tuple[str, ...] | None:
+        """Return the names that ``parameters`` may hold; None where a library knows."""
+        if self.method == "phate" and self.source == "kernel":
+            return ("n_landmarks", "time")
+        own = {"diffusion": ("time", "alpha", "solver"), "svd": ()}
+        if self.method in ("umap", "tsne", "phate"):
+            return None
+        return own.get(self.method, ("solver",))
 
     def _learn(self, proximity: ForestProximity, y: Any) -> None:
         n, k = proximity.n_samples_fit_, self.n_components
         if k >= n:
             raise ValueError(f"n_components={k} needs more training samples; got n_samples={n}.")
+        if n < _FEWEST_FOR_LIBRARIES and self._own_parameters() is None:
+            raise ValueError(
+                f"method={self.method!r} needs at least {_FEWEST_FOR_LIBRARIES} training samples; "
+                f"got n_samples={n}. Use 'pca'."
+            )
         # One seed for all parts of a fit, so that a RandomState gives them different numbers once.
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         self.embedding_, self._map = self._embed(proximity, n, k, seed)
@@ -176,8 +197,10 @@ class LeafEmbedding(Embedding):
     ) -> Any:
         # A picture starts from as many principal components; landmarks are groups in a few more.
         few = k if self.method != "phate" else max(k, min(_LANDMARK_PCA, n - 1))
-        start = PrincipalMap.fit(LeafCoordinates(prox), n, few, random_state=seed).scores
-        if self.method == "phate":
+        start = None
+        if self.method == "phate" or prox.scheme_.separable:
+            start = PrincipalMap.fit(LeafCoordinates(prox), n, few, random_state=seed).scores
+        if self.method == "phate" and start is not None:
             return PhateOfKernel(prox, start, k, random_state=seed, **options)
         options = {"n_components": k, "random_state": seed, **options}
         if self.method == "umap":

@@ -30,7 +30,7 @@ class LeafPCA(Embedding):
         Where the leaf coordinates come from; by default "kerf" on a random forest, as in the paper,
         or on totally random trees where ``fit`` is given no y. Any scheme but the exact "oob".
     n_components : int, default=50
-        Number of components.
+        Number of components; as many as there are training samples, if those are fewer.
     solver : {"auto", "arpack", "randomized", "dense"}, default="auto"
         "arpack" is accurate, "dense" too and for a few hundred samples; "auto" takes one of them.
         "randomized" takes a fixed number of passes, and is less accurate the slower the variances
@@ -93,9 +93,8 @@ class LeafPCA(Embedding):
         return y
 
     def _learn(self, proximity: ForestProximity, y: Any) -> None:
-        n, k = proximity.n_samples_fit_, self.n_components
-        if k > n:
-            raise ValueError(f"n_components={k} is more than the {n} training samples; ask fewer.")
+        n = proximity.n_samples_fit_
+        k = min(self.n_components, n)
         kernel = LeafCoordinates(proximity)
         self._map = PrincipalMap.fit(
             kernel, n, k, solver=self.solver, random_state=self.random_state

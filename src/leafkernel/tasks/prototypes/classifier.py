@@ -22,7 +22,7 @@ class PrototypeClassifier(ProximityTask, ClassifierMixin, BaseEstimator):
         Where the similarity comes from; by default "uniform" on a random forest.
     n_prototypes : int or "auto", default="auto"
         As in :func:`select_prototypes`.
-    min_gain : float, default=0.01
+    min_gain : float, default=0.02
         As in :func:`select_prototypes`.
     n_jobs : int, default=None
         Threads, where ``proximity`` does not say.
@@ -56,7 +56,7 @@ class PrototypeClassifier(ProximityTask, ClassifierMixin, BaseEstimator):
         proximity: Any = None,
         *,
         n_prototypes: int | Literal["auto"] = "auto",
-        min_gain: float = 0.01,
+        min_gain: float = 0.02,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -76,13 +76,14 @@ class PrototypeClassifier(ProximityTask, ClassifierMixin, BaseEstimator):
         )
         self._commonest = int(np.bincount(codes).argmax())
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any = None) -> Array:
         """Return the class of the nearest prototype, the first of equals.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, dataframe} of shape (m, n_features)
-            Samples. One that is similar to no prototype gets the most frequent class.
+        X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
+            Samples, all taken as unseen; by default the training samples in their training role.
+            One that is similar to no prototype gets the most frequent class.
 
         Returns
         -------

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import issparse
 
 from leafkernel._validation import check_count, column_names
 from leafkernel.proximity import ForestProximity
@@ -64,8 +65,9 @@ def class_prototypes(
     """Return the middle of each class with its quartiles, as R's ``classCenter`` does.
 
     For each class, the sample with the most samples of that class among its nearest (itself
-    included) is taken, and of those the median and the quartiles of every feature. Of several such
-    samples it is the one with the largest proximity to them, then the first; R draws one at random.
+    included, and none of proximity 0) is taken, and of those the median and the quartiles of every
+    feature. Of several such samples it is the one with the largest proximity to them, then the
+    first; R draws one at random.
 
     Parameters
     ----------
@@ -99,7 +101,7 @@ def class_prototypes(
     classes, codes = check_labels(y, prox.n_samples_fit_)
     check_length("X", X, prox.n_samples_fit_)
     try:
-        table = np.asarray(X, dtype=np.float64)
+        table = np.asarray(X.toarray() if issparse(X) else X, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"the median of each feature needs numbers, but X holds others ({error}); give the "
@@ -111,7 +113,7 @@ def class_prototypes(
     nearby, similarity = _neighborhoods(prox, k)
     cases, members = [], []
     for c in range(len(classes)):
-        of_class = codes[nearby] == c
+        of_class = (codes[nearby] == c) & (similarity > 0)
         counts = of_class.sum(axis=1)
         tied = np.flatnonzero(counts == counts.max())
         closeness = (similarity[tied] * of_class[tied]).sum(axis=1)
@@ -133,9 +135,9 @@ def class_prototypes(
 def _neighborhoods(prox: ForestProximity, k: int) -> tuple[npt.NDArray[np.int64], Array]:
     """Return the k nearest of each training sample with itself first, and their proximities."""
     itself = np.arange(prox.n_samples_fit_)
-    if k == 1:
+    if min(k, len(itself)) == 1:
         return itself[:, None], np.ones((len(itself), 1))
-    similarity, rows = prox.kneighbors(n_neighbors=k - 1)
+    similarity, rows = prox.kneighbors(n_neighbors=min(k, prox.n_samples_fit_) - 1)
     return np.insert(rows, 0, itself, axis=1), np.insert(similarity, 0, 1, axis=1)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from leafkernel._validation import check_count
+from leafkernel._validation import check_count, check_share
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import Array, check_labels, check_proximity, indicators
 from leafkernel.tasks._facility import choose_facilities, column_sums
@@ -41,7 +41,7 @@ def select_prototypes(
     y: Any,
     *,
     n_prototypes: int | Literal["auto"] = "auto",
-    min_gain: float = 0.01,
+    min_gain: float = 0.02,
     max_prototypes: int = 50,
 ) -> Prototypes:
     """Choose training samples that together are near to all others of their class.
@@ -58,10 +58,11 @@ def select_prototypes(
     y : array-like of shape (n,)
         Classes of the training samples.
     n_prototypes : int or "auto", default="auto"
-        Prototypes for each class. "auto" goes on as long as the next one brings its class nearer to
-        its prototypes by ``min_gain`` on average, so that classes of many kinds get more.
-    min_gain : float, default=0.01
-        For "auto": the smallest gain in mean proximity that is worth a prototype.
+        Prototypes for each class. "auto" goes on as long as the next one adds at least a share of
+        ``min_gain`` to what those of its class have reached, so that classes of many kinds get
+        more.
+    min_gain : float, default=0.02
+        For "auto": the smallest share that is worth a prototype.
     max_prototypes : int, default=50
         For "auto": the most for any class.
 
@@ -89,11 +90,10 @@ def select_prototypes(
     check_proximity(prox)
     classes, codes = check_labels(y, prox.n_samples_fit_)
     if n_prototypes == "auto":
-        if not 0 <= min_gain <= 1:
-            raise ValueError(f"min_gain must be between 0 and 1; got {min_gain!r}.")
-        most, enough = check_count("max_prototypes", max_prototypes), min_gain
+        most = check_count("max_prototypes", max_prototypes)
+        enough = check_share("min_gain", min_gain, example=0.02)
     else:
-        most, enough = check_count("n_prototypes", n_prototypes), 0.0
+        most, enough = check_count("n_prototypes (or 'auto')", n_prototypes), 0.0
     rows, gains = choose_facilities(prox, codes, most=most, min_gain=enough)
     sizes = np.bincount(codes)
     return Prototypes(

@@ -1,0 +1,115 @@
+"""Take one prediction apart into the tumours that made it, and ask how far to trust it.
+
+python examples/plot_neighbors.py [--out docs/images/neighbors.png]
+"""
+
+import argparse
+from itertools import pairwise
+from pathlib import Path
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import RepeatedStratifiedKFold
+
+from leafkernel import ForestProximity
+from leafkernel.plots import plot_neighbors
+from leafkernel.tasks import explain_prediction, local_importance, trust_scores
+
+EDGES = (0, 0.8, 0.9, 0.95, 0.99, 1)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--out", default="docs/images/neighbors.png", help="where to save the picture"
+    )
+    out = Path(parser.parse_args().out)
+
+    data = load_breast_cancer()
+    table, labels = data.data, data.target_names[data.target]
+    trust, right, votes = [], [], []
+    folds = RepeatedStratifiedKFold(n_splits=5, n_repeats=3, random_state=0)
+    for turn, (old, new) in enumerate(folds.split(table, labels)):
+        X, X_new, y, y_new = table[old], table[new], labels[old], labels[new]
+        forest = RandomForestClassifier(150, random_state=0, n_jobs=-1).fit(X, y)
+        prox = ForestProximity(forest, "gap").fit(X, y)
+        trust.append(trust_scores(prox, y, X_new))
+        right.append(forest.predict(X_new) == y_new)
+        votes.append(forest.predict_proba(X_new).max(axis=1))
+        if turn == 0:  # of the tumours that the first forest gets wrong, the least to be trusted
+            least = int(np.where(right[0], np.inf, trust[0]).argmin())
+            first = prox, X, y, X_new[[least]], y_new[least], trust[0][least]
+    trust, right, votes = map(np.concatenate, (trust, right, votes))
+    note = (
+        "Of a right and a wrong prediction,\n"
+        f"the right one has more trust in {roc_auc_score(right, trust):.0%} of pairs,\n"
+        f"and the clearer vote in {roc_auc_score(right, votes):.0%}."
+    )
+    print(note)
+
+    prox, X, y, tumour, truth, trusted = first
+    why = explain_prediction(prox, y, tumour, n=12)
+    print(f"\n{why}\nIn truth it is {truth}.")
+    figure = plt.figure(figsize=(15, 6.2), layout="constrained")
+    left, right_half = figure.subfigures(1, 2, width_ratios=(1.75, 1), wspace=0.04)
+    ax = plot_neighbors(
+        prox, X, y, x=tumour, n_neighbors=12, n_features=7, feature_names=data.feature_names,
+        importance=local_importance(prox, tumour)[0], ax=left.subplots(),
+    )  # fmt: skip
+    # Out of bag, these shares are the forest's own.
+    names, codes = np.unique(y, return_inverse=True)
+    wrong = names[prox.weighted_average(np.eye(len(names))[codes]).argmax(axis=1)] != y
+    bars = ax.child_axes[0]
+    for bar, row in zip(bars.patches, why.rows, strict=True):
+        if wrong[row]:
+            bar.set(hatch="////", edgecolor="white")
+    bars.bar([0], [0], color="0.5", hatch="////", edgecolor="white", label="wrong out of bag")
+    bars.legend(frameon=False, loc="upper left", bbox_to_anchor=(-0.1, -0.09))
+    share = why.prediction[list(why.classes).index(why.predicted)]
+    left.suptitle(
+        f"A new tumour: {why.predicted}, says the forest with {share:.0%} of its votes. In truth "
+        f"it is {truth}.\n{why.n_rows} training tumours made that prediction; these {len(why.rows)}"
+        f" make up {why.shown:.0%} of it. Trust: {trusted:.2f}"
+    )
+    draw_trust(right_half.subplots(), trust, right, note)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(out, dpi=130)
+    print(f"Picture saved to {out}")
+
+
+def draw_trust(ax, trust, right, note):
+    """Share of wrong predictions by trust."""
+    bins = np.digitize(trust, EDGES[1:-1])
+    n = np.bincount(bins)
+    wrong = np.bincount(bins, ~right)
+    share, places = wrong / n, np.arange(len(n))
+    colors = mpl.colormaps["YlOrRd"](0.2 + 0.55 * share / share.max())
+    ax.bar(places, share, color=colors, width=0.75)
+    for place in places:
+        text = f"{share[place]:.1%}\n{wrong[place]:.0f} of {n[place]}"
+        ax.text(place, share[place] + 0.003, text, ha="center", va="bottom")
+    names = [f"{low:g} to {high:g}" for low, high in pairwise(EDGES)]
+    names[0] = f"below {EDGES[1]:g}"
+    names[-1] = f"over {EDGES[-2]:g}"
+    ax.set_xticks(places, names)
+    ax.set_ylim(0, 1.15 * share.max())
+    ax.text(0.98, 0.7, note, transform=ax.transAxes, ha="right", va="top", linespacing=1.4)
+    ax.set_xlabel(
+        "trust: the share of the prediction made by training\ntumours that the forest gets right"
+        " out of bag"
+    )
+    ax.set_yticks([])
+    ax.set_title("Wrong predictions for new tumours, by trust\n(5 folds, 3 times)")
+    ax.tick_params(axis="x", length=0)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+
+
+if __name__ == "__main__":
+    main()
