@@ -517,3 +517,9 @@ def test_wrong_tables(frame):
 @pytest.mark.filterwarnings("ignore::leafkernel.LeafkernelWarning")
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+def test_text_in_an_array_wants_to_be_named():
+    X = np.array([[1.0, "a"], [None, "b"]] * 10, dtype=object)
+    with pytest.raises(ValueError, match=r"X holds text .*categorical_features"):
+        ProximityImputer(random_state=0).fit(X, [0, 1] * 10)

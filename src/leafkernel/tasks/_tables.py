@@ -58,7 +58,14 @@ def read_table(X: Any, *, mixed: bool, estimator: Any) -> Table:
         has_objects = mixed and np.asarray(X).dtype.kind in "OUS"
         dtype = object if has_objects else (np.float64, np.float32)
         options = {_FINITE: "allow-nan", "estimator": estimator, "input_name": "X"}
-        return ArrayTable(check_array(X, dtype=dtype, **options))
+        try:
+            return ArrayTable(check_array(X, dtype=dtype, **options))
+        except ValueError as error:
+            if "could not convert string" not in str(error):
+                raise
+            raise ValueError(
+                f"X holds text ({error}); name the columns that hold it in categorical_features."
+            ) from error
     if 0 in table.shape:
         raise ValueError(
             f"Found array with {table.shape[0]} sample(s) and {table.shape[1]} feature(s) "
