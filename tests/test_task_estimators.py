@@ -113,6 +113,15 @@ def test_forests_without_draws_get_a_scheme_that_they_have(iris, model, forest):
         model(ForestProximity(forest, "gap")).fit(X, y)
 
 
+def test_targets_of_a_kind_that_only_the_forest_knows(rng):
+    from sksurv.ensemble import RandomSurvivalForest
+
+    X = rng.normal(size=(80, 3))
+    y = np.array([(True, time) for time in rng.exponential(size=80)], dtype="?,f8")
+    model = LeafPCA(RandomSurvivalForest(10, random_state=0), n_components=2).fit(X, y)
+    assert model.embedding_.shape == (80, 2)
+
+
 @pytest.mark.parametrize("missing", [None, np.nan])
 def test_missing_targets_are_refused(iris, missing):
     X, _ = iris

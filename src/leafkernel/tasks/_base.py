@@ -60,13 +60,13 @@ class ProximityTask:
         given = self.proximity
         if isinstance(given, ForestProximity):
             return given
+        if given is not None and not is_scheme(given):
+            return ForestProximity(given, self._default_scheme, n_jobs=self.n_jobs)
         target = self._target or target_of(y)
-        default = self._default_scheme
-        forest: Any = given
-        if given is None or is_scheme(given):
-            forest = _FORESTS[target](n_jobs=self.n_jobs, random_state=self.random_state)
-            default = self._default_unsupervised_scheme if target == "none" else default
-        return ForestProximity(forest, given if is_scheme(given) else default, n_jobs=self.n_jobs)
+        forest = _FORESTS[target](n_jobs=self.n_jobs, random_state=self.random_state)
+        unsupervised = target == "none"
+        default = self._default_unsupervised_scheme if unsupervised else self._default_scheme
+        return ForestProximity(forest, default if given is None else given, n_jobs=self.n_jobs)
 
     def fit(self: Task, X: Any, y: Any = None, sample_weight: Any = None) -> Task:
         """Fit the proximity, and do the task for the training samples.
