@@ -39,6 +39,8 @@ METHODS = {
     "query_map": lambda prox, X: prox.query_map(X),
     "operator": lambda prox, X: prox.operator(X),
     "weighted_average": lambda prox, X: prox.weighted_average(np.zeros(150), X),
+    "weighted_sums": lambda prox, X: prox.weighted_sums(np.zeros(150), X),
+    "proximity_to": lambda prox, X: prox.proximity_to([0, 1], X),
     "forecast": lambda prox, X: prox.forecast(X),
     "transform": lambda prox, X: prox.transform(X),
 }

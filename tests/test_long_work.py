@@ -18,9 +18,11 @@ from leafkernel.schemes import InstanceHardness
 
 INTERRUPTED = textwrap.dedent(
     """
-    import sys, time
+    import signal, time
     import numpy as np
     from leafkernel import ForestProximity
+    # Where the tests run in the background of a shell, it is ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     leaves = np.random.default_rng(0).integers(0, 20, (60_000, 50))
     prox = ForestProximity.from_leaves(leaves, n_jobs={n_jobs})
     print("ready", flush=True)

@@ -495,6 +495,7 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
             Rows of P, each divided by its sum, times the values. A row without any proximity has
             no average: it is NaN, with a warning.
         """
+        check_is_fitted(self, "kernel_")
         values = check_values(values, self.n_samples_fit_)
         columns = values.reshape(self.n_samples_fit_, -1)
         sums = self.weighted_sums(np.column_stack([columns, np.ones(len(columns))]), X)
