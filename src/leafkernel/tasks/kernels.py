@@ -9,11 +9,13 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.gaussian_process.kernels import Kernel
+from sklearn.neighbors import sort_graph_by_row_values
 from sklearn.utils.validation import check_is_fitted
 
 from leafkernel._validation import check_choice, check_count, check_flag, check_names_out
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import ProximityTask, check_proximity
+from leafkernel.tasks._graphs import both_ways, distances
 
 
 class _ColumnsOfSamples(ProximityTask, TransformerMixin, BaseEstimator):
@@ -232,28 +234,14 @@ class ProximityNeighborsTransformer(_ColumnsOfSamples):
 
     def _graph(self, X: Any) -> csr_array:
         n = self.proximity_.n_samples_fit_ - (X is None)
-        graph = self.proximity_.kneighbors_graph(X, min(self.n_neighbors, n), mode=self.mode)
-        return _both_ways(graph, self.mode) if X is None and self.both_ways else graph
-
-
-def _both_ways(graph: csr_array, mode: str) -> csr_array:
-    """Return a graph with every edge and its opposite, the closer of both where they differ."""
-    n = graph.shape[0]
-    begin = np.repeat(np.arange(n), np.diff(graph.indptr))
-    rows = np.concatenate([begin, graph.indices])
-    columns = np.concatenate([graph.indices, begin])
-    data = np.concatenate([graph.data, graph.data])
-    # Of each pair the closer comes first and is kept; then rows by distance, as scikit-learn wants.
-    closer = data if mode == "distance" else -data
-    order = np.lexsort((closer, columns, rows))
-    rows, columns, data = rows[order], columns[order], data[order]
-    kept = np.append(True, (rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1]))
-    rows, columns, data = rows[kept], columns[kept], data[kept]
-    if mode == "distance":
-        order = np.lexsort((columns, data, rows))
-        rows, columns, data = rows[order], columns[order], data[order]
-    begins = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n))])
-    return csr_array((data, columns, begins), shape=graph.shape)
+        k = min(self.n_neighbors, n)
+        if X is not None or not self.both_ways:
+            return self.proximity_.kneighbors_graph(X, k, mode=self.mode)
+        graph = both_ways(self.proximity_.kneighbors_graph(n_neighbors=k))
+        if self.mode == "proximity":
+            return graph
+        # By growing distance, as scikit-learn wants its neighbours.
+        return sort_graph_by_row_values(distances(graph), warn_when_not_sorted=False)
 
 
 class ForestKernel(Kernel):

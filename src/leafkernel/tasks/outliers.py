@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -324,12 +323,10 @@ def _scale_of(raw: Array) -> tuple[float, float]:
     return center, spread if spread > _ROUNDING * center else 0.0
 
 
-def _by_row(
-    reduce: Callable[..., Any] | np.ufunc, values: Array, indptr: Array
-) -> npt.NDArray[Any]:
+def _by_row(reduce: np.ufunc, values: Array, indptr: Array) -> npt.NDArray[Any]:
     """Reduce the entries of each row; 0 for rows without any."""
     out: Array = np.zeros(len(indptr) - 1, dtype=values.dtype)
     filled = np.flatnonzero(np.diff(indptr))
     if len(filled):
-        out[filled] = reduce.reduceat(values, indptr[filled])  # type: ignore[union-attr]
+        out[filled] = reduce.reduceat(values, indptr[filled])
     return out

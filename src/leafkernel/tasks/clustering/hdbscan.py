@@ -14,12 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 from leafkernel._validation import check_count
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import ProximityTask
+from leafkernel.tasks._graphs import both_ways, distances
 from leafkernel.tasks.clustering._votes import Labels, check_enough, vote
 
-# The distance of samples that share every leaf, and the proximity of neighbours that share none:
-# zeros would be no edges.
+# The distance of samples that share every leaf: a zero would be no edge.
 _TOUCHING = 1e-12
-_UNLIKE = 1e-12
 
 
 class ProximityHDBSCAN(ProximityTask, ClusterMixin, BaseEstimator):
@@ -99,7 +98,7 @@ class ProximityHDBSCAN(ProximityTask, ClusterMixin, BaseEstimator):
             metric="precomputed",
             copy=False,
         )
-        model.fit(_distances(graph))
+        model.fit(_in_one_piece(graph))
         alone = np.asarray(graph.max(axis=1).todense()).ravel() <= 0  # alike to none: noise
         self.labels_ = np.where(alone, -1, model.labels_)
         self.probabilities_ = np.where(alone, 0.0, model.probabilities_)
@@ -121,31 +120,16 @@ class ProximityHDBSCAN(ProximityTask, ClusterMixin, BaseEstimator):
         return vote(self.proximity_, self.labels_, X)
 
 
-def _distances(graph: csr_array) -> csr_array:
-    """Return a graph of proximities with distances 1 - p, in one piece.
-
-    Both ways count: the larger proximity of a pair holds. Each sample is its own neighbour, and
-    parts that the graph leaves apart are linked at distance 1.
-    """
-    arrays = (np.maximum(graph.data, _UNLIKE), graph.indices, graph.indptr)
-    graph = csr_array(arrays, shape=graph.shape)
-    graph = graph.maximum(graph.T).tocsr()
+def _in_one_piece(graph: csr_array) -> csr_array:
+    """Return the distances of a graph of neighbours, its parts linked at distance 1."""
+    graph = both_ways(graph)
     n_parts, part = connected_components(graph, directed=False)
     first = np.unique(part, return_index=True)[1]
-    own = np.arange(graph.shape[0])
-    rows, columns = graph.nonzero()
-    distance = np.concatenate(
-        [
-            1 - np.asarray(graph[rows, columns], dtype=np.float64).ravel(),
-            np.zeros(len(own)),
-            np.ones(2 * (n_parts - 1)),
-        ]
-    )
-    places = (
-        np.concatenate([rows, own, first[:-1], first[1:]]),
-        np.concatenate([columns, own, first[1:], first[:-1]]),
-    )
+    places = (np.concatenate([first[:-1], first[1:]]), np.concatenate([first[1:], first[:-1]]))
+    links = csr_array((np.ones(2 * (n_parts - 1)), places), shape=graph.shape)
+    near = distances(graph.astype(np.float64))
+    near.data = np.maximum(near.data, _TOUCHING)
+    whole = near + links
     # SciPy's trees want 32-bit indices on older versions.
-    whole = csr_array((np.maximum(distance, _TOUCHING), places), shape=graph.shape)
     whole.indices, whole.indptr = whole.indices.astype(np.int32), whole.indptr.astype(np.int32)
     return whole
