@@ -1,7 +1,8 @@
 """What people do with proximities: predict, embed, find outliers and prototypes, impute, explain.
 
 Estimators take ``proximity`` first: a :class:`leafkernel.ForestProximity`, a forest, the name of a
-scheme, or nothing. Functions take a fitted :class:`leafkernel.ForestProximity`. None forms P.
+scheme, or nothing. Functions take a fitted :class:`leafkernel.ForestProximity`. Only
+:class:`ProximityKernel` forms P.
 """
 
 from leafkernel.tasks.clustering import (

@@ -22,4 +22,6 @@ def distances(graph: csr_array) -> csr_array:
     rows = np.repeat(own, np.diff(graph.indptr))
     data = np.concatenate([np.maximum(1 - graph.data, 0), np.zeros(len(own), graph.dtype)])
     places = (np.concatenate([rows, own]), np.concatenate([graph.indices, own]))
-    return csr_array((data, places), shape=graph.shape)
+    found = csr_array((data, places), shape=graph.shape)
+    found.sort_indices()  # of equal distances, the first sample comes first
+    return found

@@ -240,8 +240,10 @@ class ProximityNeighborsTransformer(_ColumnsOfSamples):
         graph = both_ways(self.proximity_.kneighbors_graph(n_neighbors=k))
         if self.mode == "proximity":
             return graph
-        # By growing distance, as scikit-learn wants its neighbours.
-        return sort_graph_by_row_values(distances(graph), warn_when_not_sorted=False)
+        # By growing distance, as scikit-learn wants its neighbours; SciPy must know that columns
+        # are in no order then.
+        sorted_ = sort_graph_by_row_values(distances(graph), warn_when_not_sorted=False)
+        return csr_array((sorted_.data, sorted_.indices, sorted_.indptr), shape=graph.shape)
 
 
 class ForestKernel(Kernel):
