@@ -63,7 +63,7 @@ def leaf_pca(solver):
 
 def embedding(**params):
     def task(prox, X, y, X_test, y_test):
-        model = lk.LeafEmbedding(prox, random_state=0, **params).fit(X, y)
+        model = lk.LeafEmbedding(prox, **{"random_state": 0, **params}).fit(X, y)
         placed = model.transform(X_test)
         return f"{placed.shape[1]} coordinates, test samples placed"
 
@@ -151,9 +151,15 @@ TASKS = {
     "LeafEmbedding: diffusion": ("uniform", embedding(method="diffusion")),
     "LeafEmbedding: mds": ("uniform", embedding(method="mds")),
     "LeafEmbedding: svd": ("gap", embedding(method="svd")),
-    "LeafEmbedding: umap, from PCA": ("kerf", embedding(method="umap")),
-    "LeafEmbedding: umap, from the kernel": ("kerf", embedding(method="umap", source="kernel")),
+    # Without a seed, UMAP uses all cores.
+    "LeafEmbedding: umap, from PCA": ("kerf", embedding(method="umap", random_state=None)),
+    "LeafEmbedding: umap, from the kernel": (
+        "kerf",
+        embedding(method="umap", source="kernel", random_state=None),
+    ),
+    "LeafEmbedding: tsne, from PCA": ("kerf", embedding(method="tsne")),
     "LeafEmbedding: tsne, from the kernel": ("kerf", embedding(method="tsne", source="kernel")),
+    "LeafEmbedding: phate, from PCA": ("kerf", embedding(method="phate")),
     "LeafEmbedding: phate, from the kernel": ("kerf", embedding(method="phate", source="kernel")),
     "outliers": ("uniform", outliers),
     "outliers, gap": ("gap", outliers),

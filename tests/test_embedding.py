@@ -14,6 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from leafkernel import ForestProximity
 from leafkernel.tasks import LeafEmbedding, LeafPCA
+from leafkernel.tasks.embedding import _neighbor_maps
 from leafkernel.tasks.embedding._phate import _metric_mds
 from leafkernel.tasks.embedding._spectrum import top_eigenpairs
 
@@ -267,3 +268,27 @@ def test_errors(wine):
 def test_as_many_components_as_samples_at_most(wine):
     X, y = wine
     assert LeafPCA(random_state=0).fit(X[::10], y[::10]).embedding_.shape == (18, 18)
+
+
+def test_umap_of_many_samples_starts_from_principal_components(iris, monkeypatch):
+    """UMAP's own start may take hours there; what the user says still goes first."""
+    pytest.importorskip("umap")
+    X, y = iris
+    monkeypatch.setattr(_neighbor_maps, "_SPECTRAL_START_AT_MOST", len(X) - 1)
+    prox = ForestProximity(RandomForestClassifier(10, random_state=0), "kerf").fit(X, y)
+    model = LeafEmbedding(prox, method="umap", random_state=0).fit(X, y)
+    scores = LeafPCA(prox, n_components=2).fit_transform(X, y)
+    start = model._map.method.model.init
+    assert_allclose(np.abs(start), 10 * np.abs(scores) / np.abs(scores).max(), rtol=1e-4, atol=1e-4)
+    told = LeafEmbedding(prox, method="umap", parameters={"init": "random"}, random_state=0)
+    assert told.fit(X, y)._map.method.model.init == "random"
+
+
+def test_umap_without_a_seed_uses_all_threads(iris):
+    pytest.importorskip("umap")
+    X, y = iris
+    forest = RandomForestClassifier(10, random_state=0)
+    for seed, threads in ((None, 2), (0, 1)):
+        prox = ForestProximity(forest, "kerf", n_jobs=2).fit(X, y)
+        model = LeafEmbedding(prox, method="umap", random_state=seed).fit(X, y)
+        assert model._map.method.model.n_jobs == threads

@@ -19,6 +19,9 @@ Array = npt.NDArray[Any]
 
 _ROWS_AT_ONCE = 1 << 12
 _MEDIAN_STEPS = 10
+# UMAP starts from eigenvectors of its graph. On 522,910 samples, in a graph of many parts, the
+# search for them had not ended after half an hour: above so many it starts from principal scores.
+_SPECTRAL_START_AT_MOST = 100_000
 
 
 @contextmanager
@@ -39,6 +42,9 @@ class UmapOfScores:
 
     def __init__(self, scores: Array, n_neighbors: int, parameters: dict[str, Any]) -> None:
         umap = _require("umap")
+        if len(scores) > _SPECTRAL_START_AT_MOST and scores.shape[1] >= parameters["n_components"]:
+            start = scores[:, : parameters["n_components"]]
+            parameters = {"init": _spread(start, 10.0), **parameters}
         parameters = {"n_neighbors": min(n_neighbors, len(scores) - 1), **parameters}
         self.model = umap.UMAP(**parameters)
         with _their_warnings_hidden():

@@ -75,7 +75,8 @@ class LeafEmbedding(Embedding):
     n_jobs : int, default=None
         Threads, where ``proximity`` does not say.
     random_state : int or RandomState, default=None
-        Seed of the default forest and of the method.
+        Seed of the default forest and of the method. UMAP repeats itself only on one thread: with
+        a seed it takes longer.
 
     Attributes
     ----------
@@ -92,6 +93,10 @@ class LeafEmbedding(Embedding):
     ("spectral", "diffusion"), by the library's own ``transform`` (from principal components), or,
     from the kernel, at the median of their neighbours ("umap", "tsne") or the mean of the landmarks
     ("phate"), weighted by proximity.
+
+    "umap" starts from UMAP's own spectral layout up to 100,000 samples, and above that, where this
+    may take hours, from the leading principal components, as always from the kernel; ``init`` in
+    `parameters` says otherwise.
 
     Examples
     --------
@@ -202,21 +207,27 @@ class LeafEmbedding(Embedding):
             start = PrincipalMap.fit(LeafCoordinates(prox), n, few, random_state=seed).scores
         if self.method == "phate" and start is not None:
             return PhateOfKernel(prox, start, k, random_state=seed, **options)
-        options = {"n_components": k, "random_state": seed, **options}
+        options = {"n_components": k, **self._chance(prox, seed), **options}
         if self.method == "umap":
             return UmapOfNeighbors(prox, start, self.n_neighbors, options)
-        options = {"n_jobs": count_threads(prox.n_jobs), **options}
         return TsneOfNeighbors(prox, start, self.n_neighbors, options)
+
+    def _chance(self, prox: ForestProximity, seed: int) -> dict[str, Any]:
+        """Return the seed and the threads for a library; UMAP with a seed runs on one thread."""
+        threads = count_threads(prox.n_jobs)
+        if self.method != "umap":
+            return {"random_state": seed, "n_jobs": threads}
+        free = self.random_state is None
+        return {"n_jobs": threads} if free else {"random_state": seed, "n_jobs": 1}
 
     def _from_scores(
         self, prox: ForestProximity, n: int, k: int, seed: int, options: dict[str, Any]
     ) -> Any:
         kernel = LeafCoordinates(prox)
         principal = PrincipalMap.fit(kernel, n, min(self.n_pca, n - 1), random_state=seed)
-        options = {"n_components": k, "random_state": seed, **options}
+        options = {"n_components": k, **self._chance(prox, seed), **options}
         if self.method == "umap":
             return _AfterPca(principal, UmapOfScores(principal.scores, self.n_neighbors, options))
-        options = {"n_jobs": count_threads(prox.n_jobs), **options}
         if self.method == "tsne":
             return _AfterPca(principal, TsneOfScores(principal.scores, self.n_neighbors, options))
         return _AfterPca(principal, PhateOfScores(principal.scores, self.n_neighbors, options))
