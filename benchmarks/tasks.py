@@ -157,7 +157,6 @@ TASKS = {
         "kerf",
         embedding(method="umap", source="kernel", random_state=None),
     ),
-    "LeafEmbedding: tsne, from PCA": ("kerf", embedding(method="tsne")),
     "LeafEmbedding: tsne, from the kernel": ("kerf", embedding(method="tsne", source="kernel")),
     "LeafEmbedding: phate, from PCA": ("kerf", embedding(method="phate")),
     "LeafEmbedding: phate, from the kernel": ("kerf", embedding(method="phate", source="kernel")),

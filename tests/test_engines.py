@@ -65,6 +65,16 @@ def make_product(rng, n_rows, n_samples, n_trees, kinds=("weights", "weights"), 
     )
 
 
+def test_a_product_in_another_type_keeps_what_it_knows_of_leaves(rng):
+    """A solver multiplies hundreds of times, each with millions of leaves."""
+    product = make_product(rng, 5, 20, 3, factors=True, dtype=np.float32)
+    in_double = product.with_dtype(np.float64)
+    assert in_double.dtype == np.float64
+    assert in_double.by_leaf is product.by_leaf
+    assert product.with_dtype(np.float32) is product
+    assert product.dtype == np.float32
+
+
 @st.composite
 def products(draw):
     n_rows, n_samples = draw(st.integers(0, 30)), draw(st.integers(1, 200))

@@ -81,6 +81,15 @@ class Product:
         """Words that hold one sample's out-of-bag flags."""
         return 0 if self.reference_oob is None else int(self.reference_oob.shape[1])
 
+    def with_dtype(self, dtype: npt.DTypeLike) -> Product:
+        """Return the product in another type, and what is known of its leaves with it."""
+        if self.dtype == dtype:
+            return self
+        other = replace(self, dtype=np.dtype(dtype))
+        # A solver multiplies hundreds of times: the factors of millions of leaves are made once.
+        vars(other)["by_leaf"] = self.by_leaf
+        return other
+
     def with_columns(self, columns: npt.NDArray[np.int32]) -> Product:
         """Return the product with other numbers for the reference samples, each in its column."""
         reference = self.reference

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -78,7 +77,7 @@ class ProximityOperator(LinearOperator):
         dtype = np.result_type(self.dtype, V.dtype)
         # What the samples of a leaf add up to is kept in a type that loses no digits of V.
         kept = np.dtype(np.float32 if dtype == np.float32 else np.float64)
-        out: Array = self.engine.apply(replace(product, dtype=kept), V.astype(np.float64))
+        out: Array = self.engine.apply(product.with_dtype(kept), V.astype(np.float64))
         if self.diagonal_shift is not None:
             out += self.diagonal_shift[:, None] * V
         return out.astype(dtype, copy=False)

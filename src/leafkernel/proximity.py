@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -469,7 +468,7 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
         values = check_values(values, self.n_samples_fit_)
         columns = values.reshape(self.n_samples_fit_, -1)
         if self.scheme_.separable and product.diagonal is None:
-            in_double = replace(product, dtype=np.dtype(np.float64))
+            in_double = product.with_dtype(np.float64)
             sums = self._engine().apply(in_double, columns)
         else:
             with progress_bar("sums", product.n_rows, enabled=self.progress) as on_progress:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -174,7 +174,7 @@ def explain_prediction(
         raise ValueError(f"give x, a new sample, or row, a training sample; got {given}.")
     query = new_sample(prox, x, "x") if row is None else training_row(prox, row, "row")
     targets, classes, values = _targets(prox, y)
-    product = replace(query.product, dtype=np.dtype(np.float64))
+    product = query.product.with_dtype(np.float64)
     found = prox._engine().rows(product)
     mass = float(found.data.sum())
     if mass <= 0:

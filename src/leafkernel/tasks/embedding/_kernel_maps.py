@@ -5,7 +5,7 @@ Each map is fitted to the training samples and then takes others; none forms P.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -59,11 +59,12 @@ class LeafCoordinates:
         return self._product(None)
 
     def _product(self, samples: Samples | None) -> Product:
-        prox = self.prox
-        return prox.kernel_.gram_product(samples, n_threads=count_threads(prox.n_jobs))
+        n_threads = count_threads(self.prox.n_jobs)
+        product = self.prox.kernel_.gram_product(samples, n_threads=n_threads)
+        return product.with_dtype(np.float64)
 
     def _apply(self, product: Product, V: Array) -> Array:
-        return self.prox._engine().apply(replace(product, dtype=np.dtype(np.float64)), V)
+        return self.prox._engine().apply(product, V)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"prox": self.prox}  # the product is made again where it is needed
