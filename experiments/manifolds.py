@@ -1,236 +1,150 @@
-"""Raw pixels against leaf coordinates: PCA, UMAP and PHATE in two dimensions.
+"""Pixels against leaf coordinates: PCA, UMAP and PHATE in two dimensions (figures of the paper).
 
-    python experiments/manifolds.py --data DIR [--dataset fashion_mnist] [--quick]
-
-DIR holds fashion_mnist.npz or sign_mnist.npz (arrays X, y, X_test, y_test); --quick takes
-scikit-learn's digits instead. As in the paper: 50 principal components before UMAP and PHATE, 30
-neighbours, "kerf" leaf coordinates of a default random forest; accuracy is that of k nearest
-neighbours of the test samples among the training samples of the embedding, averaged over k = 5, 10
-and 20. Every cell runs in a process of its own and is kept: a finished one is not computed again.
-Writes a small CSV file to experiments/results/ and a figure to docs/images/.
+As in the paper: 50 principal components before UMAP and PHATE, 30 neighbours, "kerf" leaf
+coordinates of a default random forest. Accuracy is that of the nearest training samples of a test
+sample in the plane, the mean of k = 5, 10 and 20.
 """
 
-import argparse
-import csv
-import resource
-import subprocess
-import sys
 import time
-from pathlib import Path
+import warnings
 
-import matplotlib as mpl
 import numpy as np
-from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import NearestNeighbors
 
+from experiments import cells as frame
+from experiments import datasets, manifold_figure, memory, table
 from leafkernel import ForestProximity
 from leafkernel.tasks import LeafEmbedding
 
-mpl.use("agg")
-import matplotlib.pyplot as plt
-
-HERE = Path(__file__).parent
+DATASETS = ("fashion_mnist", "sign_mnist_ak")
+SPACES = ("raw", "leaf")
 METHODS = ("pca", "umap", "phate")
-CELLS = [(space, method) for space in ("raw", "leaf") for method in METHODS]
-NAMES = {
-    "fashion_mnist": [
-        *("T-shirt", "trouser", "pullover", "dress", "coat"),
-        *("sandal", "shirt", "sneaker", "bag", "boot"),
-    ],
-    "sign_mnist": list("ABCDEFGHIK"),
-    "digits": list("0123456789"),
-}
-FIELDS = ("dataset", "space", "method", "forest_s", "fit_s", "test_s", "accuracy", "peak_gb")
+NEIGHBORS = (5, 10, 20)
+# PHATE prints that its last step may have stopped early; with 0 it still does.
+QUIET = {"verbose": -1}
 
 
-def load(name, data):
-    """Return X, y, X_test, y_test; of SignMNIST the letters A to K."""
-    if name == "digits":
-        X, y = load_digits(return_X_y=True)
-        return X[:1400], y[:1400], X[1400:], y[1400:]
-    with np.load(Path(data) / f"{name}.npz") as file:
-        parts = [file[key] for key in ("X", "y", "X_test", "y_test")]
-    X, y, X_test, y_test = parts
-    if name == "sign_mnist":
-        X, y, X_test, y_test = X[y <= 10], y[y <= 10], X_test[y_test <= 10], y_test[y_test <= 10]
-    return X.astype(np.float32), y, X_test.astype(np.float32), y_test
+def cells(options):
+    return [
+        {"dataset": name, "space": space, "method": method}
+        for name in (("digits",) if options.quick else options.chosen(DATASETS))
+        for space in SPACES
+        for method in METHODS
+    ]
 
 
-def embed_raw(method, X, X_test):
-    """Embed pixels; return coordinates of both parts and the seconds that each took."""
+def load(name, options):
+    """Return X, y, X_test, y_test, with fewer training samples in a quick run."""
+    X, y, X_test, y_test = datasets.split(datasets.load(name, options.data), options.seed)
+    X, y = datasets.draw(X, y, 700, options.seed) if options.quick else (X, y)
+    return X, y, X_test, y_test
+
+
+def compute(cell, path, options):
+    # A quick cell shares its process with the cells before it.
+    memory.reset_peak()
+    X, y, X_test, y_test = load(cell["dataset"], options)
+    embed = embed_pixels if cell["space"] == "raw" else embed_leaves
+    placed, placed_test, times = embed(cell["method"], X, y, X_test, options)
+    peak = memory.peak() / 1e9
+    placed, placed_test = placed.astype(np.float32), placed_test.astype(np.float32)
+    np.savez_compressed(path.with_suffix(".npz"), placed=placed, placed_test=placed_test)
+    return [{**times, **accuracies(placed, y, placed_test, y_test), "peak_gb": peak}]
+
+
+def embed_pixels(method, X, y, X_test, options):
+    """Embed pixels; return coordinates of both parts, and the seconds that each step took."""
+    model = library(method, options)
     begin = time.perf_counter()
-    pca = PCA(2 if method == "pca" else 50, svd_solver="randomized", random_state=0).fit(X)
-    scores = pca.transform(X)
-    if method == "umap":
-        import umap  # noqa: PLC0415
-
-        model = umap.UMAP(n_neighbors=30, random_state=0)
-    elif method == "phate":
-        import phate  # noqa: PLC0415
-
-        model = phate.PHATE(knn=30, n_pca=None, random_state=0, n_jobs=2, verbose=0)
-    placed = scores if method == "pca" else model.fit_transform(scores)
-    middle = time.perf_counter()
-    scores = pca.transform(X_test)
-    placed_test = scores if method == "pca" else model.transform(scores)
-    return placed, placed_test, 0.0, middle - begin, time.perf_counter() - middle
+    with warnings.catch_warnings():
+        # What UMAP, PHATE and numba say to their developers; LeafEmbedding hides it as well.
+        warnings.simplefilter("ignore")
+        n_components = 50 if model else 2
+        pca = PCA(n_components, svd_solver="randomized", random_state=options.seed).fit(X)
+        placed = model.fit_transform(pca.transform(X)) if model else pca.transform(X)
+        fitted = time.perf_counter()
+        placed_test = pca.transform(X_test)
+        placed_test = model.transform(placed_test) if model else placed_test
+    return placed, placed_test, seconds(begin, begin, fitted, time.perf_counter())
 
 
-def embed_leaves(method, X, y, X_test):
+def library(method, options):
+    """Return the model that comes after the principal components, with the paper's parameters."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if method == "umap":
+            import umap  # noqa: PLC0415
+
+            return umap.UMAP(n_neighbors=30, random_state=options.seed, n_jobs=1)
+        if method == "phate":
+            import phate  # noqa: PLC0415
+
+            return phate.PHATE(
+                knn=30, n_pca=None, random_state=options.seed, n_jobs=options.n_jobs, **QUIET
+            )
+    return None
+
+
+def embed_leaves(method, X, y, X_test, options):
     """Embed leaf coordinates in the same way."""
+    library(method, options)  # imported before the clock starts, as above
     begin = time.perf_counter()
-    forest = RandomForestClassifier(n_jobs=2, random_state=0).fit(X, y)
+    forest = RandomForestClassifier(random_state=options.seed, n_jobs=options.n_jobs).fit(X, y)
     grown = time.perf_counter()
-    prox = ForestProximity(forest, "kerf", n_jobs=2)
-    model = LeafEmbedding(prox, method=method, random_state=0).fit(X, y)
-    middle = time.perf_counter()
+    prox = ForestProximity(forest, "kerf", n_jobs=options.n_jobs)
+    more = QUIET if method == "phate" else {}
+    model = LeafEmbedding(prox, method=method, parameters=more, random_state=options.seed).fit(X, y)
+    fitted = time.perf_counter()
     placed_test = model.transform(X_test)
-    end = time.perf_counter()
-    return model.embedding_, placed_test, grown - begin, middle - grown, end - middle
+    return model.embedding_, placed_test, seconds(begin, grown, fitted, time.perf_counter())
 
 
-def accuracy(placed, y, placed_test, y_test):
-    """Return the mean accuracy of nearest neighbours in the embedding, k = 5, 10, 20."""
-    scores = [
-        KNeighborsClassifier(k, n_jobs=2).fit(placed, y).score(placed_test, y_test)
-        for k in (5, 10, 20)
-    ]
-    return float(np.mean(scores))
+def seconds(begin, grown, fitted, end):
+    return {"forest_s": grown - begin, "fit_s": fitted - grown, "test_s": end - fitted}
 
 
-def run_cell(dataset, data, space, method, path):
-    """Compute one cell and keep its coordinates and numbers."""
-    X, y, X_test, y_test = load(dataset, data)
-    raw = space == "raw"
-    found = embed_raw(method, X, X_test) if raw else embed_leaves(method, X, y, X_test)
-    placed, placed_test, forest_s, fit_s, test_s = found
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    score = accuracy(placed, y, placed_test, y_test)
-    np.savez_compressed(
-        path,
-        placed=placed.astype(np.float32),
-        placed_test=placed_test.astype(np.float32),
-        numbers=np.array([forest_s, fit_s, test_s, score, peak]),
-    )
-
-
-def medoid(points):
-    """Return the point nearest to the middle of a class in the embedding."""
-    return int(np.linalg.norm(points - np.median(points, axis=0), axis=1).argmin())
-
-
-def draw(dataset, data, cells, path):
-    """Draw every embedding: training samples pale, test samples on top, an image for each class."""
-    X, y, _, y_test = load(dataset, data)
-    names, classes = NAMES[dataset], np.unique(y)
-    side = int(np.sqrt(X.shape[1]))
-    colors = plt.get_cmap("tab10" if len(classes) <= 10 else "tab20").colors
-    figure, axes = plt.subplots(2, 3, figsize=(15, 10.4), layout="constrained")
-    order = np.random.default_rng(0).permutation(len(y))[:20_000]
-    for ax, (space, method) in zip(axes.flat, CELLS, strict=True):
-        with np.load(cells[space, method]) as cell:
-            placed, placed_test = cell["placed"], cell["placed_test"]
-            forest_s, fit_s, _, score, _ = cell["numbers"]
-        size = float(np.clip(40_000 / len(y), 2, 14))
-        code = np.searchsorted(classes, y)
-        code_test = np.searchsorted(classes, y_test)
-        shade = np.array(colors)
-        ax.scatter(
-            *placed[order].T, s=size, c=shade[code[order]], alpha=0.35, lw=0, rasterized=True
-        )
-        ax.scatter(
-            *placed_test.T,
-            s=1.6 * size,
-            c=shade[code_test],
-            alpha=0.7,
-            lw=0,
-            marker="^",
-            rasterized=True,
-        )
-        low, high = np.quantile(placed, (0.002, 0.998), axis=0)
-        pad = 0.08 * (high - low)
-        ax.set(xlim=(low[0] - pad[0], high[0] + pad[0]), ylim=(low[1] - pad[1], high[1] + pad[1]))
-        for c in range(len(classes)):
-            members = np.flatnonzero(code == c)
-            middle = members[medoid(placed[members])]
-            image = mpl.offsetbox.OffsetImage(
-                X[middle].reshape(side, side), zoom=24 / side, cmap="gray_r"
-            )
-            box = mpl.offsetbox.AnnotationBbox(
-                image,
-                placed[middle],
-                frameon=True,
-                pad=0.1,
-                bboxprops={"edgecolor": colors[c], "linewidth": 2},
-            )
-            ax.add_artist(box)
-        title = {"raw": "pixels", "leaf": "leaf coordinates"}[space]
-        took = f"{fit_s:.0f} s" + (f", after {forest_s:.0f} s for the forest" if forest_s else "")
-        ax.set_title(f"{method.upper()} of {title}", fontsize=15, loc="left")
-        ax.set_xlabel(f"test k-NN accuracy {score:.1%}; {took}", fontsize=12, loc="left")
-        ax.set_xticks([])
-        ax.set_yticks([])
-    handles = [
-        mpl.lines.Line2D(
-            [],
-            [],
-            marker="o",
-            ls="",
-            ms=8,
-            color=colors[c],
-            label=names[int(label)] if dataset != "sign_mnist" else names[c],
-        )
-        for c, label in enumerate(classes)
-    ]
-    figure.legend(
-        handles=handles, loc="outside lower center", ncols=len(classes), fontsize=12, frameon=False
-    )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110)
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--dataset", choices=NAMES, default="fashion_mnist")
-    parser.add_argument(
-        "--quick", action="store_true", help="scikit-learn's digits, no data needed"
-    )
-    parser.add_argument("--cache", type=Path, default=HERE / "cache")
-    parser.add_argument("--results", type=Path, default=HERE / "results")
-    parser.add_argument("--figures", type=Path, default=HERE.parent / "docs" / "images")
-    parser.add_argument("--cell", nargs=2, help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    dataset = "digits" if args.quick else args.dataset
-    if args.data is None and dataset != "digits":
-        parser.error(f"{dataset} needs --data DIR; --quick needs none")
-    args.cache.mkdir(parents=True, exist_ok=True)
-    cells = {
-        (space, method): args.cache / f"manifolds-{dataset}-{space}-{method}.npz"
-        for space, method in CELLS
+def accuracies(placed, y, placed_test, y_test):
+    """Return accuracies of the nearest training samples: of test samples, and of one another."""
+    classes, codes = np.unique(y, return_inverse=True)
+    index = NearestNeighbors(n_neighbors=max(NEIGHBORS)).fit(placed)
+    near = codes[index.kneighbors(placed_test, return_distance=False)]
+    found = {
+        f"accuracy_{k}": float(np.mean(classes[vote(near[:, :k])] == y_test)) for k in NEIGHBORS
     }
-    if args.cell:
-        run_cell(dataset, args.data, *args.cell, cells[tuple(args.cell)])
-        return
-    rows = []
-    for space, method in CELLS:
-        if not cells[space, method].exists():
-            command = [sys.executable, __file__, "--dataset", dataset, "--cache", args.cache]
-            command += ["--data", args.data] if args.data else []
-            command += ["--quick"] if args.quick else []
-            subprocess.run([*map(str, command), "--cell", space, method], check=True)
-        with np.load(cells[space, method]) as cell:
-            forest_s, fit_s, test_s, score, peak = cell["numbers"]
-        row = [forest_s, fit_s, test_s, score, peak]
-        rows.append([dataset, space, method, *(f"{number:.4g}" for number in row)])
-        print(f"{dataset}, {space} {method}: test k-NN {score:.4f}, {fit_s:.1f} s, {peak:.2f} GB")
-    args.results.mkdir(parents=True, exist_ok=True)
-    with (args.results / f"manifolds_{dataset}.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([FIELDS, *rows])
-    draw(dataset, args.data, cells, args.figures / f"manifolds-{dataset.replace('_', '-')}.png")
+    # Asked for no samples, it gives the neighbours of its own, without the sample itself.
+    near = codes[index.kneighbors(n_neighbors=10, return_distance=False)]
+    mean = float(np.mean(list(found.values())))
+    return {**found, "accuracy": mean, "train_accuracy": float(np.mean(vote(near) == codes))}
 
 
-if __name__ == "__main__":
-    main()
+def vote(near):
+    """Return the commonest class of each row, the lowest of equals as in scikit-learn."""
+    return np.stack([(near == c).sum(axis=1) for c in range(near.max() + 1)]).argmax(axis=0)
+
+
+def draw(rows, folder, options):
+    """Print the table, and draw a figure for each data set."""
+    print(table.spread(rows, "method", "accuracy", keys=("dataset", "space")))
+    for name in dict.fromkeys(row["dataset"] for row in rows):
+        X, y, _, y_test = load(name, options)
+        panels = []
+        for row in rows:
+            if row["dataset"] == name:
+                cell = {key: row[key] for key in ("dataset", "space", "method")}
+                with np.load(folder / f"{frame.label(cell)}.npz") as file:
+                    panels.append((row, file["placed"], file["placed_test"]))
+        figure = manifold_figure.draw(name, panels, X, y, y_test)
+        path = options.figures / f"manifolds-{name.replace('_', '-')}.png"
+        manifold_figure.save(figure, path)
+
+
+def claims(rows, options):
+    """UMAP and PHATE of pixels sometimes win (the page says where), the PCA of pixels never."""
+    found = {(row["dataset"], row["space"], row["method"]): row["accuracy"] for row in rows}
+    for (name, space, method), leaf in found.items():
+        if space == "leaf":
+            raw = found[name, "raw", "pca"]
+            told = f"{method} of leaf coordinates ({leaf:.1%}) is above PCA of pixels ({raw:.1%})"
+            yield f"{name}: test k-NN accuracy with {told}", leaf > raw

@@ -1,0 +1,113 @@
+"""Run one experiment, or all.
+
+    python -m experiments accuracy --data DIR
+    python -m experiments all --data DIR
+    python -m experiments all --quick
+
+Each writes experiments/results/NAME.csv and figures to docs/images/, and checks the claims that
+must hold; `page` makes docs/experiments.md from the results. --quick takes small data that
+scikit-learn brings along, and needs no DIR.
+"""
+
+import argparse
+import importlib
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from experiments import cells, datasets
+
+EXPERIMENTS = ("separability", "scaling", "accuracy", "manifolds", "beyond")
+
+
+def load(name):
+    """Import an experiment when it is asked for: a rival's environment has not all they need."""
+    return importlib.import_module(f"experiments.{name}")
+
+
+def positive(text):
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be 1 or more, not {number}")
+    return number
+
+
+def parse():
+    known = cells.Options()
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("experiment", choices=[*EXPERIMENTS, "all", "page"])
+    add("--data", type=Path, help="folder with the data sets: see datasets.py")
+    add("--quick", action="store_true", help="small data, in a minute or two")
+    add("--datasets", nargs="+", choices=list(datasets.LOADERS), default=(), help="only these")
+    add("--max-rows", type=positive, help="leave larger sizes out")
+    add("--repeats", type=positive, default=known.repeats, help="at most: large sizes take fewer")
+    add("--seed", type=int, default=known.seed)
+    add("--n-jobs", type=positive, default=known.n_jobs)
+    add("--forestgeom", type=Path, help="a Python that has forestgeom, to time it as well")
+    add(
+        "--cache",
+        type=Path,
+        default=known.cache,
+        help="where finished cells are kept; take another for other data or another machine",
+    )
+    add("--results", type=Path, help="where CSV files go")
+    add("--figures", type=Path, help="where figures go")
+    args = parser.parse_args()
+    if args.forestgeom and not args.forestgeom.exists():
+        parser.error(f"--forestgeom: there is no {args.forestgeom}")
+    if args.data and not args.data.is_dir():
+        parser.error(f"--data: there is no folder {args.data}")
+    if args.quick and (args.data or args.datasets or args.max_rows or args.forestgeom):
+        parser.error("--quick has data and sizes of its own")
+    return args
+
+
+def options_of(args):
+    """Return the options; what is not the whole does not overwrite the results of the whole."""
+    args = dict(args)
+    known = cells.Options()
+    if args["quick"]:
+        args["cache"] = Path(tempfile.mkdtemp(prefix="experiments-"))
+    part = args["quick"] or args["datasets"] or args["max_rows"]
+    for where in ("results", "figures"):
+        whole = args["cache"] / where if part else getattr(known, where)
+        args[where] = args[where] or whole
+    if part:
+        print(f"a part of the whole: results go to {args['results']}")
+    for key in ("data", "forestgeom", "cache", "results", "figures"):
+        # Cells run in processes of their own, in the clone's root.
+        args[key] = args[key].absolute() if args[key] else None
+    return cells.Options(**{**args, "datasets": tuple(args["datasets"])})
+
+
+def main():
+    if sys.argv[1:2] == ["cell"]:
+        name, *rest = sys.argv[2:]
+        cells.compute_here(load(name), *rest)
+        return
+    args = vars(parse())
+    name = args.pop("experiment")
+    if name == "page":
+        load("page").write()
+        return
+    options = options_of(args)
+    failed = []
+    for each in EXPERIMENTS if name == "all" else (name,):
+        begin = time.perf_counter()
+        try:
+            cells.run(each, load(each), options)
+        except cells.ClaimError as error:
+            failed.append(str(error))
+        print(f"{each}: done in {time.perf_counter() - begin:.0f} s", flush=True)
+    if failed:
+        raise SystemExit("\n".join(failed))
+
+
+if __name__ == "__main__":
+    main()

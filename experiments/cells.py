@@ -1,0 +1,148 @@
+"""An experiment is a list of cells; a finished cell is kept as a small file and not run again."""
+
+import csv
+import json
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+class ClaimError(Exception):
+    """Something that must hold does not."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What every experiment is told."""
+
+    data: Path | None = None
+    quick: bool = False
+    repeats: int = 5
+    seed: int = 0
+    n_jobs: int = 2
+    max_rows: int | None = None
+    datasets: tuple = ()
+    forestgeom: Path | None = None
+    cache: Path = HERE / "cache"
+    results: Path = HERE / "results"
+    figures: Path = HERE.parent / "docs" / "images"
+
+    def seed_of(self, repeat):
+        """Return the seed of a repeat: split, sample and forest all hang on it."""
+        return 1000 * self.seed + repeat
+
+    def chosen(self, names):
+        """Return the data sets to run, of those that an experiment knows."""
+        return [name for name in names if not self.datasets or name in self.datasets]
+
+    def sizes(self, sizes, largest):
+        """Return the sizes that the data set has, the largest last, up to `max_rows`."""
+        limit = min(largest, self.max_rows or largest)
+        return [*(size for size in sizes if size < limit), limit]
+
+
+def run(name, experiment, options):
+    """Run the cells that are not done, write the CSV file and the figure, and check the claims."""
+    cells = experiment.cells(options)
+    if not cells:
+        print(f"{name}: none of its data sets was asked for", flush=True)
+        return
+    folder = options.cache / ("quick" if options.quick else f"seed-{options.seed}") / name
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = []
+    for number, cell in enumerate(cells, 1):
+        path = folder / f"{label(cell)}.json"
+        print(f"[{number}/{len(cells)}] {name}: {describe(cell)}", end=" ... ", flush=True)
+        if path.exists():
+            print("kept", flush=True)
+        else:
+            begin = time.perf_counter()
+            compute(name, experiment, cell, path, options)
+            print(f"{time.perf_counter() - begin:.1f} s", flush=True)
+        rows += [{**cell, **record} for record in json.loads(path.read_text())]
+    write_csv(rows, options.results / f"{name}.csv")
+    experiment.draw(rows, folder, options)
+    check(name, experiment, rows, options)
+
+
+def compute(name, experiment, cell, path, options):
+    """Compute one cell: in a process of its own, unless it is a quick one."""
+    if options.quick:
+        keep(experiment.compute(cell, path, options), path)
+        return
+    python = options.forestgeom if cell.get("library") == "forestgeom" else sys.executable
+    told = {key: value for key, value in asdict(options).items() if value is not None}
+    words = [json.dumps(cell), json.dumps(told, default=str), str(path)]
+    command = [str(python), "-m", "experiments", "cell", name, *words]
+    if subprocess.run(command, check=False, cwd=HERE.parent).returncode:
+        raise SystemExit(f"{name}: {describe(cell)} failed, see above; finished cells are kept")
+
+
+def compute_here(experiment, cell, told, path):
+    """Do the work of a cell's own process."""
+    told = json.loads(told)
+    for key in ("data", "forestgeom", "cache", "results", "figures"):
+        told[key] = Path(told[key]) if told.get(key) else None
+    options = Options(**{**told, "datasets": tuple(told.get("datasets", ()))})
+    keep(experiment.compute(json.loads(cell), Path(path), options), Path(path))
+
+
+def keep(records, path):
+    """Write the file in one step: a cell that was interrupted leaves none."""
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(records, indent=1))
+    part.replace(path)
+
+
+def label(cell):
+    return "-".join(f"{key}={value}" for key, value in cell.items())
+
+
+def describe(cell):
+    return ", ".join(
+        f"{key} {value:,}" if isinstance(value, int) else str(value) for key, value in cell.items()
+    )
+
+
+def write_csv(rows, path):
+    """Write one line for each record, with six significant digits."""
+    fields = list(dict.fromkeys(key for row in rows for key in row))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, fields, restval="", lineterminator="\n")
+        writer.writeheader()
+        for row in rows:
+            writer.writerow({key: _short(value) for key, value in row.items()})
+
+
+def read_csv(path):
+    """Return the rows of a CSV file, numbers as numbers."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return [{k: _number(v) for k, v in row.items()} for row in csv.DictReader(file)]
+
+
+def check(name, experiment, rows, options):
+    """Say which of the experiment's claims hold, and stop where one does not."""
+    failed = []
+    for claim, holds in experiment.claims(rows, options):
+        print(f"  {'holds' if holds else 'FAILS'}: {claim}", flush=True)
+        failed += [] if holds else [claim]
+    if failed:
+        raise ClaimError(f"{name}: {len(failed)} of the claims above do not hold")
+
+
+def _short(value):
+    return f"{value:.6g}" if isinstance(value, float) else value
+
+
+def _number(text):
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

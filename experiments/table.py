@@ -1,0 +1,52 @@
+"""Means and spreads of repeated measurements, and tables of them."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Spread(NamedTuple):
+    mean: float
+    sd: float
+    count: int
+
+    def __str__(self):
+        return f"{self.mean:.3f} ± {self.sd:.3f}" if self.count > 1 else f"{self.mean:.3f}"
+
+
+def means(rows, keys, value):
+    """Return {the values of `keys`: mean and sample standard deviation of `value`}."""
+    groups = {}
+    for row in rows:
+        if row.get(value) not in (None, "") and np.isfinite(row[value]):
+            groups.setdefault(tuple(row[key] for key in keys), []).append(row[value])
+    return {
+        group: Spread(float(np.mean(found)), float(np.std(found, ddof=len(found) > 1)), len(found))
+        for group, found in groups.items()
+    }
+
+
+def markdown(header, lines):
+    """Return a table in Markdown, the first column to the left and the others to the right."""
+    rule = ["---"] + ["---:"] * (len(header) - 1)
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in [header, rule, *lines])
+
+
+def spread(rows, column, value, keys=("dataset", "rows")):
+    """Return a table with a line for each of `keys` and a column for each value of `column`."""
+    found = means(rows, (*keys, column), value)
+    names = list(dict.fromkeys(key[-1] for key in found))
+    lines = dict.fromkeys(key[:-1] for key in found)
+    return markdown(
+        [*keys, *names],
+        [
+            [*(f"{k:,}" if isinstance(k, int) else k for k in line)]
+            + [str(found.get((*line, name), "")) for name in names]
+            for line in lines
+        ],
+    )
+
+
+def slope(sizes, values):
+    """Return the slope of a straight line through the points on logarithmic axes."""
+    return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
