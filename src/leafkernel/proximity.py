@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
@@ -16,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from leafkernel import forests
 from leafkernel._memory import available_bytes, format_bytes, parse_bytes
 from leafkernel._progress import progress_bar
+from leafkernel._repr import FittedRepr
 from leafkernel._tags import InheritedTags
 from leafkernel._validation import (
     check_choice,
@@ -40,7 +42,7 @@ from leafkernel.training import check_rows, read_features, read_samples, read_st
 Array = npt.NDArray[Any]
 
 
-class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
+class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator):
     """Supervised similarity of samples, learned by a tree ensemble.
 
     Two samples are alike when the trees of a forest send them to the same leaves. A weight scheme
@@ -525,6 +527,29 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
         """
         return forecast(self._product(X), self._engine(), limit=self._limit())
 
+    def explore(self, X: Any, y: Any, **options: Any) -> Any:
+        """Make a page on which to see the training samples as the forest does.
+
+        In a notebook the result shows itself; elsewhere, save it and open it in a browser.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
+            What this object was fitted on.
+        y : array-like of shape (n,)
+            The targets: classes or numbers.
+        **options
+            More of :func:`leafkernel.explorer.build_report`: ``shown`` for the rows as people know
+            them, ``ids``, ``title``, ``method``.
+
+        Returns
+        -------
+        leafkernel.explorer.Report
+            The page: one HTML file that needs nothing else. ``save(path)`` writes it.
+        """
+        # By name: the front ends know this class, and it knows none of them.
+        return import_module("leafkernel.explorer").build_report(self, X, y, **options)
+
     def transform(self, X: Any) -> csr_array:
         """Return the leaf coordinates of samples, all taken as unseen: :meth:`query_map`.
 
@@ -587,6 +612,19 @@ class ForestProximity(InheritedTags, TransformerMixin, BaseEstimator):
     @property
     def _n_features_out(self) -> int:
         return self.kernel_.n_coordinates
+
+    def _figures(self) -> dict[str, str]:
+        if not hasattr(self, "kernel_"):
+            return {}
+        n, n_trees, n_leaves = self.n_samples_fit_, self.n_trees_, self.n_leaves_
+        symmetric = self.scheme_.symmetric or self.kernel_.symmetrize
+        return {
+            "training rows": f"{n:,}",
+            "features": f"{self.n_features_in_:,}",
+            "trees": f"{n_trees:,}",
+            "leaves": f"{n_leaves:,} ({n * n_trees / n_leaves:.3g} rows in each)",
+            "proximities": f"{self.scheme_.name}, {'symmetric' if symmetric else 'not symmetric'}",
+        }
 
     def _check_params(self) -> np.dtype[Any]:
         check_choice("diagonal", self.diagonal, ("scheme", "one", "zero", "adjusted"))

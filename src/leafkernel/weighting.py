@@ -51,6 +51,19 @@ class Weighting:
             weights *= self.by_entry
         return weights
 
+    def in_tree(
+        self, leaf: Array, tree: int, rows: slice | Array = slice(None)
+    ) -> npt.NDArray[np.float64]:
+        """Return one column of :meth:`dense`, or some rows of it, shape (r,)."""
+        weights = np.full(len(leaf[rows, tree]), self.scale)
+        if self.by_sample is not None:
+            weights *= self.by_sample[rows]
+        if self.by_leaf is not None:
+            weights *= self.by_leaf[leaf[rows, tree]]
+        if self.by_entry is not None:
+            weights *= self.by_entry[rows, tree]
+        return weights
+
     def rows(self, rows: slice | Array) -> Weighting:
         """Return the weights of some of the samples."""
         return replace(

@@ -12,7 +12,8 @@ from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
-from leafkernel._validation import check_columns
+from leafkernel._repr import FittedRepr
+from leafkernel._validation import check_columns, check_values
 from leafkernel.forests import Unavailable, fit_if_needed
 from leafkernel.proximity import ForestProximity
 from leafkernel.schemes import WeightScheme
@@ -34,7 +35,7 @@ _MOST_FLOAT_CLASSES = 20
 _ROWS_COMPARED = 100
 
 
-class ProximityTask:
+class ProximityTask(FittedRepr):
     """Mixin of estimators that work on a proximity.
 
     Their first parameter is ``proximity``: a :class:`ForestProximity`; or a forest, which then
@@ -127,6 +128,15 @@ class ProximityTask:
         # The scheme was ours and not the user's: take one that any forest has.
         parameters["weight_scheme"] = self._default_unsupervised_scheme
         return type(proximity)(**parameters).fit(X, y, sample_weight)
+
+    def _figures(self) -> dict[str, str]:
+        if not hasattr(self, "proximity_"):
+            return {}
+        return {**self._own_figures(), **self.proximity_._figures()}
+
+    def _own_figures(self) -> dict[str, str]:
+        """Return what the task itself found, once fitted, in a few figures."""
+        return {}
 
     def __sklearn_tags__(self) -> Any:  # scikit-learn >= 1.6
         tags = super().__sklearn_tags__()  # type: ignore[misc]
@@ -248,3 +258,21 @@ def indicators(codes: npt.NDArray[np.intp], n_classes: int) -> npt.NDArray[np.fl
     table: npt.NDArray[np.float64] = np.zeros((len(codes), n_classes))
     table[np.arange(len(codes)), codes] = 1.0
     return table
+
+
+def read_targets(
+    prox: ForestProximity, y: Any
+) -> tuple[Array, Array | None, npt.NDArray[np.float64]]:
+    """Return the targets, the classes if they are any, and numbers to average, shape (n, c)."""
+    targets = np.asarray(y)
+    if targets.ndim == 2 and targets.shape[1] == 1:
+        targets = targets.ravel()
+    if targets.ndim != 1:
+        raise ValueError(
+            f"y must hold one target for each sample; got shape {targets.shape}. Of several, "
+            "take one at a time."
+        )
+    if prox._router.predicts_numbers() or target_of(targets) == "numbers":
+        return targets, None, check_values(targets, prox.n_samples_fit_)[:, None]
+    classes, codes = check_labels(targets, prox.n_samples_fit_)
+    return targets, classes, indicators(codes, len(classes))

@@ -10,12 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from leafkernel._progress import track
-from leafkernel._validation import check_count, check_flag, check_values, warn
+from leafkernel._validation import check_count, check_flag, warn
 from leafkernel.proximity import ForestProximity
-from leafkernel.tasks._base import check_labels, check_proximity, indicators, target_of
+from leafkernel.tasks._base import check_proximity, read_targets
 from leafkernel.tasks._paths import TreePaths, read_trees
 from leafkernel.tasks._query import Query, new_sample, number, training_row
-from leafkernel.weighting import Weighting
 
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
@@ -173,7 +172,7 @@ def explain_prediction(
         given = "neither" if x is None else "both"
         raise ValueError(f"give x, a new sample, or row, a training sample; got {given}.")
     query = new_sample(prox, x, "x") if row is None else training_row(prox, row, "row")
-    targets, classes, values = _targets(prox, y)
+    targets, classes, values = read_targets(prox, y)
     product = query.product.with_dtype(np.float64)
     found = prox._engine().rows(product)
     mass = float(found.data.sum())
@@ -256,10 +255,10 @@ def local_importance(prox: ForestProximity, X: Any = None, *, normalize: bool = 
         begin, end = stats.leaf_offsets[t], stats.leaf_offsets[t + 1]
         weights = np.zeros(len(leaf))
         for column in (t + side for side in sides):
-            theirs = _column(kernel.reference, kernel.leaf, column)
+            theirs = kernel.reference.in_tree(kernel.leaf, column)
             first = begin + (column >= stats.n_trees) * stats.n_leaves
             in_leaf = np.bincount(kernel.leaf[:, column] - first, theirs, minlength=end - begin)
-            ours = _column(product.query, leaf, column)
+            ours = product.query.in_tree(leaf, column)
             weights += ours * in_leaf[leaf[:, column] - first]
         mass += weights
         # Only of the leaves that are reached: no more than there are samples.
@@ -285,22 +284,6 @@ def local_importance(prox: ForestProximity, X: Any = None, *, normalize: bool = 
     return total
 
 
-def _targets(prox: ForestProximity, y: Any) -> tuple[Array, Array | None, Doubles]:
-    """Return the targets, the classes if they are any, and numbers to average, shape (n, c)."""
-    targets = np.asarray(y)
-    if targets.ndim == 2 and targets.shape[1] == 1:
-        targets = targets.ravel()
-    if targets.ndim != 1:
-        raise ValueError(
-            f"y must hold one target for each sample; got shape {targets.shape}. Of several, "
-            "explain one at a time."
-        )
-    if prox._router.predicts_numbers() or target_of(targets) == "numbers":
-        return targets, None, check_values(targets, prox.n_samples_fit_)[:, None]
-    classes, codes = check_labels(targets, prox.n_samples_fit_)
-    return targets, classes, indicators(codes, len(classes))
-
-
 def _no_mass(query: Query) -> str:
     if query.row is None:
         return (
@@ -311,15 +294,3 @@ def _no_mass(query: Query) -> str:
         f"{query.label} has no proximity to any training row, so nothing made its prediction: with "
         "out-of-bag schemes that is a row which every tree drew; grow more trees, or pass it as x."
     )
-
-
-def _column(weighting: Weighting, leaf: Array, column: int) -> Doubles:
-    """Return the weights of samples in one tree, shape (n,)."""
-    weights = np.full(len(leaf), weighting.scale)
-    if weighting.by_sample is not None:
-        weights *= weighting.by_sample
-    if weighting.by_leaf is not None:
-        weights *= weighting.by_leaf[leaf[:, column]]
-    if weighting.by_entry is not None:
-        weights *= weighting.by_entry[:, column]
-    return weights

@@ -188,6 +188,10 @@ class ProximityOutlierDetector(ProximityTask, OutlierMixin, BaseEstimator):
         else:
             self.offset_ = float(np.percentile(-self.outlier_scores_, 100 * self.contamination))
 
+    def _own_figures(self) -> dict[str, str]:
+        outliers = int((self.outlier_scores_ > -self.offset_).sum())
+        return {"outliers": f"{outliers:,} (scores above {-self.offset_:.3g})"}
+
     def fit_predict(self, X: Any, y: Any = None, **params: Any) -> npt.NDArray[np.int64]:
         """Fit, and return -1 for the training samples that are outliers and 1 for the others.
 

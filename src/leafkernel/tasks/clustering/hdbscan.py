@@ -103,6 +103,10 @@ class ProximityHDBSCAN(ProximityTask, ClusterMixin, BaseEstimator):
         self.labels_ = np.where(alone, -1, model.labels_)
         self.probabilities_ = np.where(alone, 0.0, model.probabilities_)
 
+    def _own_figures(self) -> dict[str, str]:
+        alone = int((self.labels_ < 0).sum())
+        return {"clusters": f"{self.labels_.max() + 1} ({alone:,} rows in none)"}
+
     def predict(self, X: Any) -> Labels:
         """Return the cluster that most of each sample's proximity falls on.
 

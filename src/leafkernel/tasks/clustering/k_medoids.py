@@ -93,6 +93,9 @@ class ProximityKMedoids(ProximityTask, ClusterMixin, BaseEstimator):
             medoids, labels = moved, _nearest_medoid(proximity, moved)
         self.medoids_, self.labels_ = medoids, labels
 
+    def _own_figures(self) -> dict[str, str]:
+        return {"clusters": f"{self.labels_.max() + 1}"}
+
     def predict(self, X: Any) -> Labels:
         """Return the cluster of each sample, all taken as unseen.
 

@@ -79,6 +79,9 @@ class ProximitySpectralClustering(ProximityTask, ClusterMixin, BaseEstimator):
         self._kmeans = KMeans(k, n_init=10, random_state=seed).fit(self._map.coordinates)
         self.labels_ = self._kmeans.labels_
 
+    def _own_figures(self) -> dict[str, str]:
+        return {"clusters": f"{self.labels_.max() + 1}"}
+
     def predict(self, X: Any) -> Labels:
         """Return the cluster of each sample, all taken as unseen.
 

@@ -105,6 +105,11 @@ class LeafPCA(Embedding):
         total = _squared_norms(proximity).sum() - float(kernel.of_training(np.ones((n, 1))).mean())
         self.explained_variance_ratio_ = self._map.values / max(total, np.finfo(float).tiny)
 
+    def _own_figures(self) -> dict[str, str]:
+        explained = ", ".join(f"{share:.1%}" for share in self.explained_variance_ratio_[:3])
+        more = ", …" if len(self.explained_variance_ratio_) > 3 else ""
+        return {"explained variance": explained + more}
+
 
 def _squared_norms(prox: ForestProximity) -> npt.NDArray[np.float64]:
     """Return the squared length of each training sample's leaf coordinates."""

@@ -76,6 +76,9 @@ class PrototypeClassifier(ProximityTask, ClassifierMixin, BaseEstimator):
         )
         self._commonest = int(np.bincount(codes).argmax())
 
+    def _own_figures(self) -> dict[str, str]:
+        return {"prototypes": f"{len(self.prototypes_.rows):,}"}
+
     def predict(self, X: Any = None) -> Array:
         """Return the class of the nearest prototype, the first of equals.
 

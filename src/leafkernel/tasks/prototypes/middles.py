@@ -107,12 +107,29 @@ def class_prototypes(
             f"the median of each feature needs numbers, but X holds others ({error}); give the "
             "numeric columns alone."
         ) from error
-    if n_neighbors is None:
-        n_neighbors = int(np.clip(np.bincount(codes).min() - 1, 1, _MOST_NEIGHBORS))
-    k = check_count("n_neighbors", n_neighbors)
+    k = None if n_neighbors is None else check_count("n_neighbors", n_neighbors)
+    cases, members = class_cases(prox, codes, len(classes), k)
+    quartiles = np.stack([_quartiles(table[rows]) for rows in members])
+    return ClassPrototypes(
+        classes=classes,
+        cases=cases,
+        neighbors=members,
+        lower=quartiles[:, 0],
+        median=quartiles[:, 1],
+        upper=quartiles[:, 2],
+        feature_names=column_names(X) or [f"x{i}" for i in range(table.shape[1])],
+    )
+
+
+def class_cases(
+    prox: ForestProximity, codes: npt.NDArray[np.intp], n_classes: int, k: int | None = None
+) -> tuple[npt.NDArray[np.int64], list[npt.NDArray[np.int64]]]:
+    """Return the sample of each class with the most of its class around it, and those samples."""
+    if k is None:
+        k = int(np.clip(np.bincount(codes, minlength=n_classes).min() - 1, 1, _MOST_NEIGHBORS))
     nearby, similarity = _neighborhoods(prox, k)
     cases, members = [], []
-    for c in range(len(classes)):
+    for c in range(n_classes):
         of_class = (codes[nearby] == c) & (similarity > 0)
         counts = of_class.sum(axis=1)
         tied = np.flatnonzero(counts == counts.max())
@@ -120,16 +137,7 @@ def class_prototypes(
         case = tied[closeness.argmax()]
         cases.append(case)
         members.append(nearby[case][of_class[case]])
-    quartiles = np.stack([_quartiles(table[rows]) for rows in members])
-    return ClassPrototypes(
-        classes=classes,
-        cases=np.array(cases),
-        neighbors=members,
-        lower=quartiles[:, 0],
-        median=quartiles[:, 1],
-        upper=quartiles[:, 2],
-        feature_names=column_names(X) or [f"x{i}" for i in range(table.shape[1])],
-    )
+    return np.array(cases), members
 
 
 def _neighborhoods(prox: ForestProximity, k: int) -> tuple[npt.NDArray[np.int64], Array]:

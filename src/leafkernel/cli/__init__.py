@@ -1,0 +1,29 @@
+"""The command ``leafkernel``: a table in, what a forest makes of it out, without writing code.
+
+Only :func:`main` stands here, for it must run where the extra ``cli`` is not installed, and say so.
+"""
+
+from __future__ import annotations
+
+import sys
+
+# What the extra brings, and the modules of it that a command cannot start without.
+_EXTRA = frozenset({"typer", "click", "rich", "pandas", "shellingham"})
+
+
+def main() -> None:
+    """Run the command with the arguments of this process, and end the process."""
+    try:
+        from leafkernel.cli.app import app  # noqa: PLC0415 - may be missing
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in _EXTRA:
+            raise
+        sys.stderr.write(
+            f"leafkernel: the command needs {missing}, which is not installed; install what it "
+            "needs with: pip install 'leafkernel[cli]'\n"
+        )
+        raise SystemExit(1) from None
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+    app(prog_name="leafkernel")

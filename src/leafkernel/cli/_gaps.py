@@ -1,0 +1,105 @@
+"""Missing values of a table as it was read: where they are, and how to put values there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from leafkernel.cli._kinds import find_kind, order_of
+from leafkernel.cli._values import Values, read_values, settle
+
+Mask = npt.NDArray[np.bool_]
+
+# Written as days or lengths of time, for which a mean would need another form than the file's.
+_NOT_FILLED = ("dates", "durations")
+
+
+@dataclass(frozen=True)
+class GappyColumn:
+    """A column that helps to fill others, and is filled itself where it has gaps.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    raw : Series
+        The column as it was read.
+    values : Values
+        The same as numbers or text.
+    gaps : ndarray of bool of shape (n,)
+        Where the file has no value.
+    """
+
+    name: str
+    raw: Any
+    values: Values
+    gaps: Mask
+
+    @classmethod
+    def of(cls, name: str, raw: Any) -> GappyColumn | None:
+        """Read a column; None where it is neither of numbers nor of categories."""
+        as_read = read_values(raw)
+        values = settle(as_read)
+        kind = find_kind(name, values, np.asarray(raw.index))
+        if kind not in ("number", "category", "constant"):
+            return None
+        # What is infinite is missing to a forest, but not in the file.
+        gaps = raw.isna().to_numpy() if as_read.texts is None else as_read.missing()
+        return cls(name, raw, values, np.asarray(gaps, dtype=bool))
+
+    @property
+    def fillable(self) -> bool:
+        """Whether values of this kind are filled in."""
+        return self.values.form not in _NOT_FILLED
+
+    def for_imputer(self) -> Any:
+        """Return the column as the imputer takes it."""
+        if self.values.numbers is not None:
+            return self.values.numbers
+        return pd.Categorical(self.values.labels(), categories=list(order_of(self.values)))
+
+    def filled(self, found: Any, *, as_text: bool) -> Any:
+        """Return the column as it was read, with what was found in its gaps.
+
+        Parameters
+        ----------
+        found : array-like of shape (n,)
+            The completed column of the imputer.
+        as_text : bool
+            Whether it comes from a file without types, in which whole numbers with gaps could
+            not stay whole.
+        """
+        here = np.asarray(found)[self.gaps]
+        if self.values.numbers is None:
+            return self._put(self._as_read(here))
+        present = self.values.numbers[~np.isnan(self.values.numbers)]
+        whole = bool((present == np.round(present)).all())
+        numbers = np.asarray(here, dtype=np.float64)
+        numbers = np.round(numbers) if whole else np.array([float(f"{x:.6g}") for x in numbers])
+        if not pd.api.types.is_numeric_dtype(self.raw.dtype):
+            return self._put([self._written(number, whole=whole) for number in numbers])
+        filled = self.raw.astype("Float64" if pd.api.types.is_integer_dtype(self.raw) else float)
+        filled[self.gaps] = numbers
+        finite = bool(np.isfinite(filled.to_numpy(dtype=float)).all())
+        if whole and finite and (as_text or pd.api.types.is_integer_dtype(self.raw)):
+            return filled.astype("int64")
+        return filled.astype(self.raw.dtype)
+
+    def _put(self, here: Any) -> Any:
+        filled = self.raw.astype(object).copy()
+        filled[self.gaps] = here
+        return filled if self.raw.dtype == object else filled.astype(self.raw.dtype)
+
+    def _as_read(self, labels: Any) -> list[Any]:
+        """Return the values that have these labels in the file: True for "True", say."""
+        known = self.values.labels()[~self.gaps]
+        read = dict(zip(known, self.raw[~self.gaps], strict=True))
+        return [read[label] for label in labels]
+
+    def _written(self, number: float, *, whole: bool) -> str:
+        text = str(int(number)) if whole else f"{number:.6g}"
+        return text.replace(".", ",") if self.values.form == "decimal commas" else text

@@ -1,0 +1,73 @@
+"""What is said when a command fails: a sentence and an exit code, not a traceback."""
+
+from __future__ import annotations
+
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+
+from leafkernel.cli._options import TalkOptions
+from leafkernel.cli._output import Talk, give_up_stdout
+from leafkernel.cli.errors import CommandError
+
+# A table past what the memory holds is as good as one that cannot be read; values that the library
+# refuses are of a table that was read but cannot be used.
+_UNEXPECTED, _NO_MEMORY, _REFUSED, _INTERRUPTED = 1, 3, 4, 130
+
+
+@contextmanager
+def guarded(command: str, options: TalkOptions) -> Iterator[Talk]:
+    """Yield the voice of a command, and end it with the exit code that says how it went."""
+    talk = Talk(command, json=options.json, quiet=options.quiet)
+    try:
+        try:
+            with warnings.catch_warnings(), talk:
+                talk.take_warnings()
+                yield talk
+                talk.flush()
+        except (typer.Exit, BrokenPipeError):
+            raise
+        except (Exception, KeyboardInterrupt) as error:
+            if options.traceback:
+                traceback.print_exc()
+            message, exit_code = explain(error)
+            talk.error(message, exit_code)
+            talk.flush()
+            raise typer.Exit(exit_code) from None
+    except BrokenPipeError:
+        # The reader has had enough, as `head` has after ten lines: nothing went wrong.
+        give_up_stdout()
+        raise typer.Exit(0) from None
+
+
+def explain(error: BaseException) -> tuple[str, int]:
+    """Return what to say of an error, and the exit code of the process."""
+    text = str(error)
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted; nothing was written.", _INTERRUPTED
+    if isinstance(error, CommandError):
+        return text, error.exit_code
+    if isinstance(error, MemoryError):
+        why = f": {text}" if text else "."
+        return f"there is not enough memory{why} --max-rows takes a smaller sample.", _NO_MEMORY
+    if isinstance(error, ImportError) and "pip install" in text:
+        return text, _UNEXPECTED
+    if isinstance(error, (ValueError, TypeError)) and _is_ours(error):
+        return text, _REFUSED
+    return (
+        f"something unexpected went wrong: {type(error).__name__}: {text}\n"
+        "Run it again with --traceback to see where, and please report it.",
+        _UNEXPECTED,
+    )
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Return whether leafkernel itself raised it, and so with a message for its user."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    module = "" if frame is None else str(frame.tb_frame.f_globals.get("__name__"))
+    return module.startswith("leafkernel.")

@@ -1,0 +1,247 @@
+"""The options that commands share, each once.
+
+A command asks for a group of them by a parameter of one of the classes here; see
+:mod:`leafkernel.cli._command` for how its fields become options.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from leafkernel.cli.errors import CommandError
+
+_TABLE, _FOREST, _OUTPUT = "The table", "The forest", "Output"
+
+
+class OptionError(CommandError):
+    """Options that do not go together, or that need another."""
+
+    exit_code = 2
+
+
+class Task(str, Enum):
+    """What the target is."""
+
+    classification = "classification"
+    regression = "regression"
+
+
+class Scheme(str, Enum):
+    """The weight schemes that work for any table."""
+
+    gap = "gap"
+    uniform = "uniform"
+    kerf = "kerf"
+    oob = "oob"
+    oob_separable = "oob_separable"
+    ih = "ih"
+
+
+TableArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="TABLE",
+        help="The file: .csv, .csv.gz, .tsv, .parquet or .feather, with the names of the columns "
+        "in its first line. A dash reads CSV from the standard input.",
+        show_default=False,
+    ),
+]
+TargetOption = Annotated[
+    str,
+    typer.Option(
+        "--target",
+        "-t",
+        metavar="COLUMN",
+        help="The column that the forest learns to predict.",
+        rich_help_panel=_TABLE,
+        show_default=False,
+    ),
+]
+TaskOption = Annotated[
+    Task | None,
+    typer.Option(
+        "--task",
+        help="Whether the target holds classes or numbers. Seen from its values by default.",
+        rich_help_panel=_TABLE,
+        show_default=False,
+    ),
+]
+IdOption = Annotated[
+    str | None,
+    typer.Option(
+        "--id",
+        metavar="COLUMN",
+        help="The column that names the rows; it is no feature. By default one that looks like it.",
+        rich_help_panel=_TABLE,
+        show_default=False,
+    ),
+]
+DropOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--drop",
+        metavar="COLUMN",
+        help="A column that is to be no feature. May be given several times.",
+        rich_help_panel=_TABLE,
+        show_default=False,
+    ),
+]
+MaxRowsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--max-rows",
+        metavar="N",
+        min=2,
+        help="Of a larger table, a random sample of so many rows is used. All by default; a page "
+        "shows at most 100,000.",
+        rich_help_panel=_TABLE,
+        show_default=False,
+    ),
+]
+SeedOption = Annotated[
+    int,
+    typer.Option(
+        "--seed",
+        metavar="N",
+        min=0,
+        help="Seed of all that is random: the same seed gives the same result.",
+        rich_help_panel=_FOREST,
+    ),
+]
+TreesOption = Annotated[
+    int | None,
+    typer.Option(
+        "--trees",
+        metavar="N",
+        min=1,
+        help="Number of trees. By default 500, and 100 for more than 20,000 rows.",
+        rich_help_panel=_FOREST,
+        show_default=False,
+    ),
+]
+SchemeOption = Annotated[
+    Scheme | None,
+    typer.Option(
+        "--scheme",
+        metavar="NAME",
+        help="How a shared leaf counts: gap, uniform, kerf, oob, oob_separable or ih. By default "
+        "gap, whose proximities are shares of the forest's own prediction (kerf for a model "
+        "without bootstrap).",
+        rich_help_panel=_FOREST,
+        show_default=False,
+    ),
+]
+
+
+def _check_jobs(jobs: int) -> int:
+    if jobs == 0:
+        raise typer.BadParameter("no threads do no work; give a number of them, or -1 for all.")
+    return jobs
+
+
+JobsOption = Annotated[
+    int,
+    typer.Option(
+        "--jobs",
+        "-j",
+        metavar="N",
+        callback=_check_jobs,
+        help="Threads; -1 is all.",
+        rich_help_panel=_FOREST,
+    ),
+]
+ModelOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--model",
+        metavar="FILE",
+        help="A fitted model to use in place of a new forest: .skops, or .joblib or .pkl together "
+        "with --trust-model.",
+        rich_help_panel=_FOREST,
+        show_default=False,
+    ),
+]
+TrustModelOption = Annotated[
+    bool,
+    typer.Option(
+        "--trust-model",
+        help="Load --model although loading a .joblib or .pkl file RUNS CODE FROM THE FILE, as "
+        "does a .skops file with types that are not known: only for files from people you trust.",
+        rich_help_panel=_FOREST,
+    ),
+]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write the result there: .csv, .csv.gz, .tsv, .parquet or .feather. By default it is "
+        "shown, and goes on as CSV when piped.",
+        rich_help_panel=_OUTPUT,
+        show_default=False,
+    ),
+]
+JsonOption = Annotated[
+    bool,
+    typer.Option(
+        "--json",
+        help="Print one JSON document in place of anything else.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
+QuietOption = Annotated[
+    bool,
+    typer.Option(
+        "--quiet",
+        "-q",
+        help="Print the result and errors only: no progress, no notes.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
+TracebackOption = Annotated[
+    bool,
+    typer.Option(
+        "--traceback",
+        help="After an error, show where in the code it came from.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """Which table, and how to read it."""
+
+    table: TableArgument
+    target: TargetOption
+    task: TaskOption = None
+    id_column: IdOption = None
+    drop: DropOption = None
+    max_rows: MaxRowsOption = None
+
+
+@dataclass(frozen=True)
+class ForestOptions:
+    """Which forest."""
+
+    trees: TreesOption = None
+    scheme: SchemeOption = None
+    model: ModelOption = None
+    trust_model: TrustModelOption = False
+    seed: SeedOption = 0
+    jobs: JobsOption = -1
+
+
+@dataclass(frozen=True)
+class TalkOptions:
+    """How much is said, and in which form."""
+
+    json: JsonOption = False
+    quiet: QuietOption = False
+    traceback: TracebackOption = False

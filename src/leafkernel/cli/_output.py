@@ -1,0 +1,304 @@
+"""What a command says: results on stdout, everything else on stderr, less of it in a pipe."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import warnings
+from contextlib import AbstractContextManager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any, TextIO
+
+import numpy as np
+import pandas as pd
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+from sklearn.exceptions import InconsistentVersionWarning
+
+from leafkernel import LeafkernelWarning
+from leafkernel._memory import format_bytes
+from leafkernel.cli._formats import suffix_of
+from leafkernel.cli._options import OptionError
+from leafkernel.cli.errors import FileError
+from leafkernel.cli.files import WRITTEN_FORMATS, write_frame
+
+_ROWS_SHOWN = 20
+_WIDEST = 40
+# Steps that took less are not worth a line.
+_NOTABLE = 0.1
+
+
+class Talk(AbstractContextManager["Talk"]):
+    """The voice of one command.
+
+    Parameters
+    ----------
+    command : str
+        Its name.
+    json : bool
+        Whether stdout gets one JSON document and nothing else.
+    quiet : bool
+        Whether only results and errors are wanted.
+    """
+
+    def __init__(self, command: str, *, json: bool = False, quiet: bool = False) -> None:
+        self.command = command
+        self.json = json
+        self.quiet = quiet
+        self.notes: list[str] = []
+        self._out = _console(sys.stdout)
+        self._err = _console(sys.stderr)
+        #: Whether a person watches: where either is a pipe or a file, nothing moves or shines.
+        self.lively = self._err.is_terminal and self._out.is_terminal and not (quiet or json)
+        self._progress: Progress | None = None
+        self._began = 0.0
+
+    def __exit__(self, *error: object) -> None:
+        self._stop(finished=error[0] is None)
+
+    def take_warnings(self) -> None:
+        """Make notes of the library's warnings from here on; other libraries' are not for users."""
+        warnings.simplefilter("ignore")
+        for category in (LeafkernelWarning, InconsistentVersionWarning):
+            warnings.simplefilter("always", category)
+        warnings.showwarning = lambda message, *_, **__: self.note(str(message))
+
+    def step(self, text: str, total: int | None = None) -> None:
+        """Begin a step, which ends the one before."""
+        if not self.lively:
+            return
+        self._stop()
+        self._began = perf_counter()
+        self._progress = Progress(
+            SpinnerColumn(style="cyan"),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=30),
+            TimeElapsedColumn(),
+            console=self._err,
+            transient=True,
+        )
+        self._progress.add_task(clean(text), total=total)
+        self._progress.start()
+
+    def advance(self, done: int) -> None:
+        """Say how much of the step is done."""
+        if self._progress is not None:
+            self._progress.update(self._progress.task_ids[0], completed=done)
+
+    def _stop(self, *, finished: bool = True) -> None:
+        if self._progress is None:
+            return
+        self._progress.stop()
+        text = self._progress.tasks[0].description
+        self._progress = None
+        seconds = perf_counter() - self._began
+        if finished and seconds >= _NOTABLE:
+            took = f"{seconds:.1f} s"
+            self._err.print(Text.assemble(("✓ ", "green"), f"{text:<44}", (took, "dim")))
+
+    def note(self, text: str) -> None:
+        """Say something that the user should know, once."""
+        if text in self.notes:
+            return
+        self.notes.append(text)
+        if self.quiet or self.json or self.lively:
+            return  # with a person watching they come together, in the summary
+        self._err.print(f"note: {clean(text)}", soft_wrap=True)
+
+    def summary(self, lines: dict[str, str]) -> None:
+        """Show what was done, with the notes, to a person."""
+        self._stop()
+        if not self.lively:
+            return
+        grid = Table.grid(padding=(0, 2))
+        grid.add_column(style="bold cyan", justify="right", no_wrap=True)
+        grid.add_column(overflow="fold")
+        for name, text in lines.items():
+            grid.add_row(Text(clean(name)), Text(clean(text)))
+        for i, text in enumerate(self.notes):
+            grid.add_row(Text("notes" if i == 0 else ""), Text("• " + clean(text)))
+        self._err.print()
+        self._err.print(grid)
+        self._err.print()
+
+    def frame(self, frame: pd.DataFrame, output: Path | None, about: dict[str, Any]) -> None:
+        """Give a table: to a file, or to stdout in the form that its reader wants.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            The result.
+        output : Path or None
+            The file.
+        about : dict
+            What the JSON document says beside it.
+        """
+        self._stop()
+        if output is not None:
+            self.step(f"writing {output.name}")
+            write_frame(frame, output)
+            self._stop()
+        if self.json:
+            where = None if output is None else str(output)
+            result = None if output is not None else _records(frame)
+            self.document({**about, "output": where, "result": result})
+        elif output is not None:
+            size = format_bytes(output.stat().st_size)
+            if self.lively:
+                self._err.print(f"{len(frame):,} rows written to {clean(str(output))} ({size})")
+        elif self._out.is_terminal:
+            self._show(frame)
+        else:
+            typer.echo(_csv(frame), nl=False)
+
+    def document(self, content: dict[str, Any]) -> None:
+        """Print the JSON document."""
+        whole = {"command": self.command, **content, "notes": self.notes}
+        if "result" in whole:
+            whole["result"] = whole.pop("result")  # last, for it is long
+        typer.echo(json.dumps(_jsonable(whole), allow_nan=False))
+
+    def line(self, text: str) -> None:
+        """Print a line of the result, which may be read by a program."""
+        self._stop()
+        typer.echo(text if not self._out.is_terminal else clean(text))
+
+    def flush(self) -> None:
+        """Find out now, and not when the interpreter ends, whether stdout is still read."""
+        sys.stdout.flush()
+
+    def error(self, message: str, exit_code: int) -> None:
+        """Say what went wrong, to people and, with --json, to programs."""
+        self._stop(finished=False)
+        label = Text("error: ", style="bold red")
+        self._err.print(label + Text(clean(message)), soft_wrap=not self._err.is_terminal)
+        if self.json:
+            typer.echo(json.dumps({"error": message, "exit_code": exit_code}))
+
+    def _show(self, frame: pd.DataFrame) -> None:
+        head = frame.head(_ROWS_SHOWN)
+        table = Table(box=SIMPLE_HEAD, header_style="bold cyan", pad_edge=False)
+        columns: list[list[Text]] = []
+        room = self._out.width
+        for j, name in enumerate(head.columns):
+            cells = [Text(clean(_cell(value))) for value in head.iloc[:, j]]
+            title = Text(clean(str(name)))
+            room -= min(max(cell.cell_len for cell in [title, *cells]), _WIDEST) + 3
+            if columns and room < 0:
+                break  # whole columns, as many as there is room for
+            columns.append(cells)
+            table.add_column(
+                title,
+                justify="right" if _is_number(head.iloc[:, j]) else "left",
+                no_wrap=True,
+                overflow="ellipsis",
+                max_width=_WIDEST,
+            )
+        for row in zip(*columns, strict=True):
+            table.add_row(*row)
+        self._out.print(table)
+        more = [
+            f"{n:,} more {what}"
+            for n, what in (
+                (len(frame) - _ROWS_SHOWN, "rows"),
+                (frame.shape[1] - len(columns), "columns"),
+            )
+            if n > 0
+        ]
+        if more and not self.quiet:
+            self._err.print(
+                Text(f"and {' and '.join(more)}: write all with -o FILE, or pipe them.", "dim")
+            )
+
+
+def _console(stream: TextIO) -> Console:
+    # Rich takes a pipe for a terminal where FORCE_COLOR is set, as in much of CI: a pipe is none.
+    return Console(
+        file=stream, force_terminal=stream.isatty(), markup=False, highlight=False, emoji=False
+    )
+
+
+def give_up_stdout() -> None:
+    """Give up stdout, whose reader has gone, so that nothing is said of it at exit."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        return
+
+
+def clean(text: str) -> str:
+    """Return text whose control characters do nothing to a terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def check_output(output: Path | None, table: Path) -> None:
+    """Refuse a file that cannot be written, before any work is done for it."""
+    if output is None:
+        return
+    if suffix_of(output) not in WRITTEN_FORMATS:
+        raise OptionError(
+            f"--output {output}: the name should end in one of {', '.join(WRITTEN_FORMATS)}."
+        )
+    check_place(output, table)
+
+
+def check_place(output: Path, table: Path) -> None:
+    """Refuse to write where there is no folder, or over the table itself."""
+    if output.is_dir() or not output.parent.is_dir():
+        what = "is a folder" if output.is_dir() else f"there is no folder {output.parent}"
+        raise FileError(f"--output {output}: {what}; give the name of a file in one that exists.")
+    if output.exists() and table.exists() and output.samefile(table):
+        raise OptionError(f"--output {output} is the table itself; give another name.")
+
+
+def _csv(frame: pd.DataFrame) -> bytes:
+    """Return the very bytes that a .csv file would hold."""
+    with TemporaryDirectory(prefix="leafkernel-") as folder:
+        path = Path(folder) / "table.csv"
+        write_frame(frame, path)
+        return path.read_bytes()
+
+
+def _is_number(column: Any) -> bool:
+    types = pd.api.types
+    return types.is_numeric_dtype(column.dtype) and not types.is_bool_dtype(column.dtype)
+
+
+def _cell(value: Any) -> str:
+    if value is None or (isinstance(value, float) and np.isnan(value)):
+        return "-"
+    if isinstance(value, (bool, np.bool_)):
+        return "yes" if value else "no"
+    if isinstance(value, (float, np.floating)):
+        return f"{value:.4g}" if abs(value) < 1e6 else f"{value:.6g}"
+    return str(value).replace("\n", " ")
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    columns = [frame[name].tolist() for name in frame.columns]
+    names = [str(name) for name in frame.columns]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _jsonable(value: Any) -> Any:
+    """Return the same in JSON's types, with null for what is no number."""
+    if isinstance(value, dict):
+        return {str(name): _jsonable(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_jsonable(item) for item in value]
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    if isinstance(value, (float, np.floating)):
+        return float(value) if np.isfinite(value) else None
+    if value is None or value is pd.NA or value is pd.NaT:
+        return None
+    return str(value)

@@ -1,0 +1,89 @@
+"""What reading text and reading Arrow share: room in memory, samples of rows, damaged files."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from leafkernel import _memory
+from leafkernel.cli.errors import FileError
+
+# A cell costs its value, a copy of it as a feature, and one on the way.
+CELL_BYTES = 24
+# A Python string costs this beside its letters.
+TEXT_BYTES = 50
+
+
+def check_room(name: str, needed: float, *, n_rows: float, max_rows: int | None) -> None:
+    """Refuse to read rows that would not fit in memory.
+
+    Parameters
+    ----------
+    name : str
+        The file, as messages name it.
+    needed : float
+        Bytes that all of its rows would take.
+    n_rows : float
+        How many rows it has, about.
+    max_rows : int or None
+        How many of them are wanted; None: all.
+    """
+    if max_rows is not None:
+        needed *= min(1.0, max_rows / max(n_rows, 1))
+    available = _memory.available_bytes()
+    if needed <= available:
+        return
+    fitting = max(int(0.5 * available / needed * min(n_rows, max_rows or n_rows)), 1)
+    fitting = int(float(f"{fitting:.0e}"))  # one digit is as much as an estimate deserves
+    wanted = "" if max_rows is None else f" for {max_rows:,} rows"
+    raise FileError(
+        f"{name} has about {n_rows:,.0f} rows and needs about {_memory.format_bytes(needed)} of "
+        f"memory{wanted}, but only {_memory.format_bytes(available)} is free. Read a random "
+        f"sample of its rows, for example with --max-rows {fitting}."
+    )
+
+
+def choose_rows(n_rows: int, max_rows: int | None, random_state: int) -> npt.NDArray[np.int64]:
+    """Return the numbers of the rows to keep, in order: all, or a random ``max_rows`` of them."""
+    if max_rows is None or n_rows <= max_rows:
+        return np.arange(n_rows, dtype=np.int64)
+    rng = np.random.default_rng(random_state)
+    chosen = rng.choice(n_rows, max_rows, replace=False, shuffle=False)
+    return np.sort(chosen).astype(np.int64)
+
+
+def finish(frame: Any, rows: npt.NDArray[np.int64], n_rows: int, notes: list[str]) -> Any:
+    """Give a frame its row numbers as the index, and its notes as ``attrs["notes"]``."""
+    if len(rows) < n_rows:
+        notes = [
+            *notes,
+            f"The file has {n_rows:,} rows; a random sample of {len(rows):,} of them was read.",
+        ]
+    frame.index = rows
+    frame.attrs["notes"] = notes
+    return frame
+
+
+@contextlib.contextmanager
+def explain_damage(name: str) -> Iterator[None]:
+    """Turn what Python raises for an unreadable file into words for people."""
+    try:
+        yield
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise FileError(
+            f"{name} is a cut off or damaged gzip file ({error}). Copy or download it again."
+        ) from error
+    except PermissionError as error:
+        raise FileError(f"{name} may not be read by you: {error.strerror}.") from error
+    except OSError as error:
+        raise FileError(f"{name} could not be read: {error}.") from error
+    except MemoryError as error:
+        raise FileError(
+            f"{name} does not fit in memory. Read a random sample of its rows with --max-rows."
+        ) from error

@@ -1,0 +1,101 @@
+"""Sorting the columns of a table into features, others, and the names of its rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from leafkernel.cli._kinds import Findings, codes_of, find_kind, order_of, quote
+from leafkernel.cli._values import Values, read_values, settle
+
+
+@dataclass(frozen=True)
+class Column:
+    """A feature.
+
+    Attributes
+    ----------
+    name : str
+    kind : {"number", "category"}
+    categories : tuple of str
+        What the codes of a category mean, in order.
+    form : str
+        How numbers are written in the file: "" (plainly), "dates", "durations", "decimal commas"
+        or "thousands".
+
+    Examples
+    --------
+    >>> from leafkernel.cli.columns import Column
+    >>> Column("island", "category", ("Biscoe", "Dream")).categories[1]
+    'Dream'
+    """
+
+    name: str
+    kind: str
+    categories: tuple[str, ...] = ()
+    form: str = ""
+
+
+class Table:
+    """The columns of a table, sorted into features, others and the names of rows."""
+
+    def __init__(
+        self, rows: npt.NDArray[np.int64], findings: Findings, id_column: str | None
+    ) -> None:
+        self.columns: list[Column] = []
+        self.features: dict[str, npt.NDArray[np.float64]] = {}
+        self.shown: dict[str, Any] = {}
+        self.others: dict[str, Any] = {}
+        self.ids: npt.NDArray[np.object_] | None = None
+        self.id_name = "row"
+        self.notes: list[str] = []
+        self._rows, self._findings, self._id_column = rows, findings, id_column
+
+    def add(self, name: str, series: Any) -> None:
+        """Put a column where it belongs."""
+        raw = read_values(series)
+        if name == self._id_column:
+            self._name_rows(name, raw)
+            self.others[name] = pd.Series(raw.labels(), dtype=object)
+            return
+        values = settle(raw)
+        kind = find_kind(name, values, self._rows)
+        if kind in ("number", "category"):
+            self._findings.add_values(name, values)
+            self._add_feature(name, kind, values)
+            return
+        self._findings.add(kind, name)
+        if kind in ("empty", "constant"):
+            return
+        self.others[name] = pd.Series(raw.labels(), dtype=object)
+        if kind == "id" and self.ids is None and self._id_column is None:
+            self._name_rows(name, raw)
+
+    def _add_feature(self, name: str, kind: str, values: Values) -> None:
+        if values.numbers is not None:
+            self.columns.append(Column(name, kind, form=values.form))
+            self.features[name] = values.numbers
+            numbers = pd.Series(values.numbers)
+            is_date = values.form == "dates"
+            self.shown[name] = pd.to_datetime(numbers, unit="D") if is_date else numbers
+            return
+        categories = order_of(values)
+        self.columns.append(Column(name, kind, categories))
+        self.features[name] = codes_of(values.labels(), categories)
+        self.shown[name] = pd.Series(values.labels(), dtype=object)
+
+    def _name_rows(self, name: str, values: Values) -> None:
+        labels = values.labels()
+        numbered = zip(labels, self._rows, strict=True)
+        given = [f"row {row}" if label is None else label for label, row in numbered]
+        self.ids, self.id_name = np.array([*given, None], dtype=object)[:-1], name
+        repeated = len(given) - len(set(given))
+        if repeated:
+            self.notes.append(
+                f"Column {quote(name)} names the rows, but {repeated:,} of its names occur more "
+                "than once."
+            )

@@ -1,0 +1,285 @@
+"""From a table as it is in a file to what a forest takes, with every step said in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from leafkernel._validation import shorten
+from leafkernel.cli._kinds import Findings, clean_names, codes_of, quote
+from leafkernel.cli._table import Column, Table
+from leafkernel.cli._target import check_classes, check_rows, find_column, read_target
+from leafkernel.cli._values import Values, as_numbers, read_values
+from leafkernel.cli.errors import TableError
+
+__all__ = ["MAX_CLASSES", "Column", "Prepared", "prepare"]
+
+MAX_CLASSES = 100
+_ROWS_A_VALUE = 10  # of a feature that tells the class, so that it does not by chance
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A table that is ready for a forest and for people.
+
+    Attributes
+    ----------
+    features : DataFrame of shape (n, n_features)
+        float64: numbers as they are, categories as codes, NaN where missing.
+    columns : tuple of Column
+        The features, in order.
+    shown : DataFrame of shape (n, n_shown)
+        The same rows for people: the features (numbers, or text with None where missing), then
+        columns that are no features, as text.
+    target : ndarray of shape (n,)
+        Labels (str) or numbers (float64).
+    target_name : str
+    task : {"classification", "regression"}
+    ids : ndarray of shape (n,) or None
+        Names of the rows; None: they have only numbers.
+    id_name : str
+        The column that names the rows; "row" if there is none.
+    rows : ndarray of shape (n,)
+        The number of each row in the file, from 0.
+    notes : tuple of str
+        What was done to the table, in sentences.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from leafkernel.cli.columns import prepare
+    >>> frame = pd.DataFrame({"size": [1.5, 2.5] * 10, "kind": ["ant", "bee"] * 10})
+    >>> prepared = prepare(frame, "kind")
+    >>> prepared.task, prepared.features.shape
+    ('classification', (20, 1))
+    """
+
+    features: Any
+    columns: tuple[Column, ...]
+    shown: Any
+    target: npt.NDArray[Any]
+    target_name: str
+    task: str
+    ids: npt.NDArray[np.object_] | None
+    id_name: str
+    rows: npt.NDArray[np.int64]
+    notes: tuple[str, ...]
+
+    def encode(self, frame: Any) -> Any:
+        """Return the features of another table with the same columns.
+
+        Parameters
+        ----------
+        frame : DataFrame of shape (m, n_columns)
+            As read from a file; columns that are no features may be missing.
+
+        Returns
+        -------
+        features : DataFrame of shape (m, n_features)
+            Categories that are not known are missing. ``features.attrs["notes"]`` lists what a
+            reader should know.
+
+        Raises
+        ------
+        TableError
+            If a feature is not among the columns.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from leafkernel.cli.columns import prepare
+        >>> frame = pd.DataFrame({"leg": ["six", "two"] * 10, "kind": ["ant", "bird"] * 10})
+        >>> new = prepare(frame, "kind").encode(pd.DataFrame({"leg": ["two", "ten"]}))
+        >>> new["leg"].tolist(), new.attrs["notes"]  # doctest: +ELLIPSIS
+        ([1.0, nan], ["Column 'leg' (1 value) holds categories that the forest has not seen, ...
+        """
+        names = clean_names(frame.columns, Findings())
+        absent = [quote(column.name) for column in self.columns if column.name not in names]
+        if absent:
+            raise TableError(
+                f"The other table lacks {shorten(absent)}, which the forest was trained with. Its "
+                f"columns: {shorten([quote(name) for name in names], most=10)}."
+            )
+        findings = Findings()
+        features = {
+            column.name: _encode(frame.iloc[:, names.index(column.name)], column, findings)
+            for column in self.columns
+        }
+        encoded = pd.DataFrame(features, columns=[column.name for column in self.columns])
+        encoded.attrs["notes"] = [*frame.attrs.get("notes", []), *findings.sentences()]
+        return encoded
+
+
+def _encode(series: Any, column: Column, findings: Findings) -> npt.NDArray[np.float64]:
+    values = read_values(series)
+    if column.kind == "category":
+        labels = values.labels()
+        codes = codes_of(labels, column.categories)
+        unknown = int((np.isnan(codes) & ~values.missing()).sum())
+        if unknown:
+            findings.add("unknown", column.name, unknown)
+        return codes
+    values = as_numbers(values, column.form)
+    for what, count in values.counts.items():
+        findings.add(what, column.name, count)
+    assert values.numbers is not None
+    return values.numbers
+
+
+def prepare(
+    frame: Any,
+    target: str,
+    *,
+    task: str | None = None,
+    id_column: str | None = None,
+    drop: Iterable[str] = (),
+    max_classes: int = MAX_CLASSES,
+) -> Prepared:
+    """Find out what the columns of a table are, and make features of them.
+
+    Numbers stay; text with few different values, and booleans, become categories; dates become
+    days. Columns that name rows, hold free text or never change are no features. Rows without a
+    target are left out. Everything that was done is said in ``notes``.
+
+    Parameters
+    ----------
+    frame : DataFrame of shape (rows, columns)
+        As ``read_file`` gives it: the index holds the number of each row in the file.
+    target : str
+        Name of the column to predict.
+    task : {"classification", "regression"} or None, default=None
+        None: classification for text, booleans and few whole numbers, else regression.
+    id_column : str or None, default=None
+        The column that names rows; None: the first that looks so.
+    drop : iterable of str, default=()
+        Columns to leave out.
+    max_classes : int, default=100
+        More classes are refused.
+
+    Returns
+    -------
+    prepared : Prepared
+
+    Raises
+    ------
+    TableError
+        If the table cannot be used: no such column, too few rows, nothing to learn, no features.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from leafkernel.cli.columns import prepare
+    >>> frame = pd.DataFrame({"size": ["1,5", "2,5"] * 10, "kind": ["ant", "bee"] * 10})
+    >>> prepare(frame, "kind").features["size"].tolist()[:2]
+    [1.5, 2.5]
+    """
+    findings = Findings()
+    names = clean_names(frame.columns, findings)
+    place = {name: i for i, name in enumerate(names)}
+    find_column(target, names, "the target")
+    dropped = [find_column(name, names, "--drop") for name in drop]
+    if id_column is not None:
+        find_column(id_column, names, "--id")
+    if target in dropped or target == id_column:
+        raise TableError(f"The target {quote(target)} cannot also be dropped or name the rows.")
+    check_rows(len(frame), len(frame))
+
+    series = frame.iloc[:, place[target]]
+    values, task, why = read_target(series, target, task=task, findings=findings)
+    kept = ~values.missing()
+    check_rows(int(kept.sum()), len(frame))
+    notes = [*frame.attrs.get("notes", []), *_missing_note(target, kept), *why]
+    labels, more = _target(values, kept, target, task, max_classes)
+    notes += more
+
+    rows = _row_numbers(frame)[kept]
+    rest = [name for name in names if name != target and name not in dropped]
+    table = Table(rows, findings, id_column)
+    for name in rest:
+        table.add(name, frame.iloc[np.flatnonzero(kept), place[name]])
+    if not table.columns:
+        raise TableError(_no_features(target, rest, findings))
+    for name, feature in table.features.items():
+        if _tells(feature, labels):
+            findings.add("leak", name)
+    return Prepared(
+        features=pd.DataFrame(table.features),
+        columns=tuple(table.columns),
+        shown=pd.DataFrame({**table.shown, **table.others}),
+        target=labels,
+        target_name=target,
+        task=task,
+        ids=table.ids,
+        id_name=table.id_name,
+        rows=rows,
+        notes=(*notes, *findings.sentences(), *table.notes),
+    )
+
+
+def _row_numbers(frame: Any) -> npt.NDArray[np.int64]:
+    """Return the number of each row in the file, which is the index if it can be one."""
+    index = frame.index
+    if pd.api.types.is_integer_dtype(index.dtype) and index.is_unique and index.min() >= 0:
+        return np.asarray(index, dtype=np.int64)
+    return np.arange(len(frame), dtype=np.int64)
+
+
+def _missing_note(target: str, kept: npt.NDArray[np.bool_]) -> list[str]:
+    gone = int((~kept).sum())
+    if not gone:
+        return []
+    said = "1 row was" if gone == 1 else f"{gone:,} rows were"
+    return [f"{said} left out because the target {quote(target)} is missing there."]
+
+
+def _target(
+    values: Values, kept: npt.NDArray[np.bool_], name: str, task: str, max_classes: int
+) -> tuple[npt.NDArray[Any], list[str]]:
+    """Return the target of the rows that are kept, and notes on it."""
+    if task == "classification":
+        labels = values.labels()[kept]
+        advice = (
+            "Use --task regression, or put similar values together."
+            if values.numbers is not None
+            else "Put similar classes together, or choose another column with --target."
+        )
+        notes = check_classes(labels, name, max_classes=max_classes, advice=advice)
+        return labels.astype(str), notes
+    assert values.numbers is not None
+    numbers = values.numbers[kept]
+    if numbers.min() == numbers.max():
+        raise TableError(
+            f"The target {quote(name)} is {numbers[0]:g} in all {len(numbers):,} rows that can be "
+            "used, so there is nothing to learn. Choose another column with --target."
+        )
+    return numbers, []
+
+
+def _tells(feature: npt.NDArray[np.float64], target: npt.NDArray[Any]) -> bool:
+    """Say whether a feature alone gives the target: each value has one class, or a line does."""
+    if target.dtype == np.float64:
+        both = ~np.isnan(feature)
+        x, y = feature[both], target[both]
+        if len(pd.unique(x)) < 3 or len(pd.unique(y)) < 3:
+            return False
+        x, y = x - x.mean(), y - y.mean()
+        x, y = x / np.abs(x).max(), y / np.abs(y).max()
+        return bool(abs(x @ y) > (1 - 1e-12) * np.sqrt((x @ x) * (y @ y)))
+    values, different = pd.factorize(feature, use_na_sentinel=False)
+    classes, names = pd.factorize(target)
+    if len(different) * _ROWS_A_VALUE > len(target) and len(different) != len(names):
+        return False
+    pairs = values.astype(np.int64) * len(names) + classes
+    return len(pd.unique(pairs)) == len(different)
+
+
+def _no_features(target: str, rest: list[str], findings: Findings) -> str:
+    if not rest:
+        return f"The table has no column beside the target {quote(target)} to learn from."
+    why = " ".join(findings.sentences())
+    return f"No column is left to learn the target {quote(target)} from. {why}".rstrip()

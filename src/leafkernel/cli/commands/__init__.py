@@ -1,0 +1,1 @@
+"""One file a command: what it takes, and what it makes of it."""

@@ -1,0 +1,139 @@
+"""``leafkernel impute``: a table without gaps."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import numpy as np
+import pandas as pd
+import typer
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor, RandomTreesEmbedding
+
+from leafkernel import ForestProximity
+from leafkernel._validation import shorten
+from leafkernel.cli._formats import suffix_of
+from leafkernel.cli._gaps import GappyColumn
+from leafkernel.cli._kinds import Findings, clean_names
+from leafkernel.cli._options import (
+    DropOption,
+    JobsOption,
+    OutputOption,
+    SeedOption,
+    TableArgument,
+    TaskOption,
+)
+from leafkernel.cli._output import Talk, check_output
+from leafkernel.cli.columns import Prepared, prepare
+from leafkernel.cli.files import read_file
+from leafkernel.tasks import ProximityImputer
+
+EXAMPLES = ("leafkernel impute wines.csv --target quality -o filled.csv",)
+
+Target = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        "-t",
+        metavar="COLUMN",
+        help="The column that rows should be alike in; it is not filled itself. Without one, rows "
+        "are alike that have like values.",
+        show_default=False,
+    ),
+]
+Trees = Annotated[
+    int, typer.Option("--trees", metavar="N", min=1, help="Trees of each of up to five forests.")
+]
+
+
+def impute(
+    talk: Talk,
+    table: TableArgument,
+    target: Target = None,
+    output: OutputOption = None,
+    task: TaskOption = None,
+    drop: DropOption = None,
+    trees: Trees = 100,
+    seed: SeedOption = 0,
+    jobs: JobsOption = -1,
+) -> None:
+    """Fill in missing values from similar rows, and leave all else as it is.
+
+    Numbers get the mean of similar rows (whole numbers stay whole), categories the one that most
+    of them have. Names of rows, free text and dates stay as they are.
+    """
+    check_output(output, table)
+    talk.step(f"reading {table.name}")
+    frame = read_file(table)
+    for note in frame.attrs.get("notes", ()):
+        talk.note(note)
+    prepared = None
+    if target is not None:
+        prepared = prepare(frame, target, task=None if task is None else task.value)
+    columns = _columns(talk, frame, [target, *(drop or ())])
+    gappy = {j: column for j, column in columns.items() if column.fillable and column.gaps.any()}
+    if gappy:
+        talk.step(f"filling {len(gappy)} column{'s' * (len(gappy) > 1)}")
+        forest = {"random_state": seed, "n_jobs": jobs, "n_estimators": trees}
+        found = _fill(columns, frame, prepared, forest)
+        as_text = suffix_of(table) not in (".parquet", ".feather", ".arrow")
+        for j, column in gappy.items():
+            frame.isetitem(j, column.filled(found[j], as_text=as_text))
+    else:
+        talk.note("Nothing is missing in a column of numbers or categories.")
+    counts = {column.name: int(column.gaps.sum()) for column in gappy.values()}
+    talk.summary(
+        {
+            "table": f"{table.name}: {len(frame):,} rows, {frame.shape[1]:,} columns",
+            "filled": ", ".join(f"{count:,} in {name}" for name, count in counts.items()) or "0",
+        }
+    )
+    about = {"table": str(table), "target": target, "rows": len(frame), "filled": counts}
+    talk.frame(frame, output, about)
+
+
+def _columns(talk: Talk, frame: pd.DataFrame, left_out: list[str | None]) -> dict[int, GappyColumn]:
+    """Return the columns that are filled or help to fill others, by place."""
+    names = clean_names(frame.columns, Findings())
+    columns, untouched = {}, []
+    for j, name in enumerate(names):
+        column = None if name in left_out else GappyColumn.of(name, frame.iloc[:, j])
+        if column is not None:
+            columns[j] = column
+        if (column is None or not column.fillable) and frame.iloc[:, j].isna().any():
+            untouched.append(repr(name))
+    if untouched:
+        talk.note(f"Left as they are, gaps and all: {shorten(untouched)}.")
+    return columns
+
+
+def _fill(
+    columns: dict[int, GappyColumn],
+    frame: pd.DataFrame,
+    prepared: Prepared | None,
+    forest: dict[str, Any],
+) -> dict[int, Any]:
+    """Return the columns without gaps."""
+    X = pd.DataFrame({str(j): column.for_imputer() for j, column in columns.items()})
+    if prepared is None:
+        proximity = ForestProximity(RandomTreesEmbedding(**forest), "uniform")
+        filled = _imputer(proximity, forest).fit_transform(X)
+        return {j: filled[str(j)] for j in columns}
+    kind = RandomForestClassifier if prepared.task == "classification" else RandomForestRegressor
+    imputer = _imputer(ForestProximity(kind(**forest), "gap"), forest)
+    # Rows without a target are filled as new rows would be.
+    known = np.isin(np.asarray(frame.index), prepared.rows)
+    filled = imputer.fit_transform(X[known].reset_index(drop=True), prepared.target)
+    found = {}
+    unknown = None if known.all() else imputer.transform(X[~known].reset_index(drop=True))
+    for j in columns:
+        whole = np.empty(len(X), dtype=object)
+        whole[known] = np.asarray(filled[str(j)])
+        if unknown is not None:
+            whole[~known] = np.asarray(unknown[str(j)])
+        found[j] = whole
+    return found
+
+
+def _imputer(proximity: ForestProximity, forest: dict[str, Any]) -> ProximityImputer:
+    proximity.set_params(n_jobs=forest["n_jobs"])
+    return ProximityImputer(proximity, random_state=forest["random_state"])

@@ -1,0 +1,85 @@
+"""``leafkernel neighbors``: the most similar rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pandas as pd
+import typer
+
+from leafkernel.cli._options import ForestOptions, OutputOption, TableOptions
+from leafkernel.cli._output import Talk, check_output
+from leafkernel.cli._train import Study, begin
+from leafkernel.cli.files import read_file
+
+EXAMPLES = (
+    "leafkernel neighbors wines.csv --target quality -k 5 -o neighbors.csv",
+    "leafkernel neighbors wines.csv --target quality --new more.csv | head",
+)
+
+New = Annotated[
+    Path | None,
+    typer.Option(
+        "--new",
+        metavar="TABLE",
+        help="Rows to find neighbours for among those of TABLE, from another file with the same "
+        "columns. By default for each row of TABLE among the others.",
+        show_default=False,
+    ),
+]
+Count = Annotated[
+    int, typer.Option("--neighbors", "-k", metavar="N", min=1, help="Neighbours for each row.")
+]
+
+
+def neighbors(
+    talk: Talk,
+    source: TableOptions,
+    forest: ForestOptions,
+    new: New = None,
+    k: Count = 10,
+    output: OutputOption = None,
+) -> None:
+    """Find the rows that a forest holds most similar to each row, with their proximities."""
+    check_output(output, source.table)
+    study = begin(talk, source, forest)
+    n_candidates = len(study.y) - (new is None)
+    if k > n_candidates:
+        talk.note(f"There are only {n_candidates:,} rows to choose neighbours from.")
+    X, names = (None, study.names()) if new is None else _read_new(talk, study, new)
+    talk.step("nearest rows")
+    similarity, rows = study.prox.kneighbors(X, min(k, n_candidates))
+    frame = _long(study, names, similarity, rows)
+    talk.summary(study.lines())
+    talk.frame(frame, output, study.about())
+
+
+def _read_new(talk: Talk, study: Study, path: Path) -> tuple[Any, dict[str, Any]]:
+    """Return other rows as the forest takes them, and what they are called."""
+    talk.step(f"reading {path.name}")
+    frame = read_file(path)
+    names: dict[str, Any] = {"row": np.arange(len(frame))}
+    if study.prepared.ids is not None and study.prepared.id_name in frame:
+        names["id"] = frame[study.prepared.id_name].astype(str).to_numpy()
+    X = study.encode(frame)
+    for note in getattr(X, "attrs", frame.attrs).get("notes", ()):
+        talk.note(f"{path.name}: {note}")
+    return X, names
+
+
+def _long(study: Study, names: dict[str, Any], similarity: Any, rows: Any) -> pd.DataFrame:
+    """Return one line for each row and neighbour, without those that share no leaf."""
+    m, k = rows.shape
+    near = rows.ravel()
+    frame = pd.DataFrame(
+        {
+            **{name: np.repeat(values, k) for name, values in names.items()},
+            "rank": np.tile(np.arange(1, k + 1), m),
+            **study.names(near, prefix="neighbor"),
+            "proximity": similarity.ravel(),
+            "neighbor_target": study.y[near],
+        }
+    )
+    return frame[frame["proximity"] > 0].reset_index(drop=True)

@@ -1,0 +1,56 @@
+"""Arrays and text in one base64 string, which no HTML parser looks into."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+Reference = dict[str, Any]
+
+# Typed arrays of a browser start at multiples of their item's size.
+_ALIGNMENT = 8
+_DTYPES = ("uint8", "uint16", "uint32", "int32", "float32", "float64")
+
+
+@dataclass
+class Blob:
+    """What a page holds: arrays one after the other, and a header that says where each lies."""
+
+    _parts: list[bytes] = field(default_factory=list)
+    _size: int = 0
+
+    def add(self, array: npt.ArrayLike, dtype: str) -> Reference:
+        """Append an array, and return where it is: what the header keeps of it."""
+        if dtype not in _DTYPES:
+            raise ValueError(f"a page cannot read arrays of {dtype}")
+        flat = np.ascontiguousarray(array, dtype=np.dtype(dtype).newbyteorder("<")).ravel()
+        reference = {"offset": self._size, "length": flat.size, "dtype": dtype}
+        self._append(flat.tobytes())
+        return reference
+
+    def add_codes(self, codes: Array, n_categories: int) -> Reference:
+        """Append codes of categories, -1 where missing, in the smallest type that holds them."""
+        dtype = next(
+            name for name in ("uint8", "uint16", "uint32") if n_categories < np.iinfo(name).max
+        )
+        return self.add(np.where(codes < 0, np.iinfo(dtype).max, codes), dtype)
+
+    def encode(self, header: dict[str, Any]) -> str:
+        """Return header and arrays as base64 of gzip."""
+        text = json.dumps(header, allow_nan=False, separators=(",", ":")).encode()
+        text += b" " * (-(4 + len(text)) % _ALIGNMENT)
+        length = np.array(len(text), dtype="<u4").tobytes()
+        packed = gzip.compress(b"".join([length, text, *self._parts]), compresslevel=6, mtime=0)
+        return base64.b64encode(packed).decode("ascii")
+
+    def _append(self, data: bytes) -> None:
+        data += bytes(-len(data) % _ALIGNMENT)
+        self._parts.append(data)
+        self._size += len(data)

@@ -1,0 +1,70 @@
+"""What a page tells of the forest itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from leafkernel.proximity import ForestProximity
+from leafkernel.tasks._paths import read_trees
+from leafkernel.tasks._weighted import is_out_of_bag
+
+Array = npt.NDArray[Any]
+
+# Counting the rows behind each prediction means making P; where it is larger, it is not counted.
+_MOST_COUNTED = 1e9
+_WORDS = {"RandomForest": "a random forest", "ExtraTrees": "extremely randomised trees"}
+
+
+def without_self(prox: ForestProximity, X: Any, y: Any) -> ForestProximity:
+    """Return the proximity with no row counting for itself, as its own neighbour or witness."""
+    kernel = prox.kernel_
+    if is_out_of_bag(prox) or (kernel.own_diagonal is not None and not kernel.own_diagonal.any()):
+        return prox
+    parameters = {**prox.get_params(deep=False), "forest": prox.forest_, "diagonal": "zero"}
+    return type(prox)(**parameters).fit(X, y)
+
+
+def read_splits(prox: ForestProximity) -> tuple[Any, list[str]]:
+    """Return the trees, where they tell their splits, and the names of what they split on."""
+    try:
+        trees, names = read_trees(prox, "a page")
+    except ValueError:
+        return None, []
+    return trees, [str(name) for name in names]
+
+
+def read_importances(prox: ForestProximity, n_features: int) -> Array | None:
+    """Return the forest's own importances, where it has one for each feature."""
+    try:
+        found = np.asarray(getattr(_inner(prox), "feature_importances_", None), dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+    total = found.sum()
+    if found.shape != (n_features,) or not np.isfinite(total) or total <= 0:
+        return None
+    shares: Array = found / total
+    return shares
+
+
+def count_makers(prox: ForestProximity) -> Array | None:
+    """Return how many training rows have a part in each row's prediction, shape (n,)."""
+    if prox.forecast().nonzeros > _MOST_COUNTED:
+        return None
+    return np.concatenate([np.diff(block.indptr) for _, block in prox.iter_proximity(sort=False)])
+
+
+def name_forest(prox: ForestProximity) -> str:
+    """Name the forest in a sentence."""
+    name = type(_inner(prox)).__name__
+    words = next((text for start, text in _WORDS.items() if name.startswith(start)), name)
+    trees = "tree" if prox.n_trees_ == 1 else "trees"
+    return f"{words} of {prox.n_trees_:,} {trees}"
+
+
+def _inner(prox: ForestProximity) -> Any:
+    """Return the ensemble itself: out of a search, the end of a pipeline."""
+    forest = getattr(prox.forest_, "best_estimator_", prox.forest_)
+    return forest.steps[-1][1] if hasattr(forest, "steps") else forest

@@ -1,0 +1,114 @@
+"""What the training rows predict of each other, and how well."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from leafkernel.explorer._columns import PageColumn, of_classes
+from leafkernel.proximity import ForestProximity
+from leafkernel.tasks._base import read_targets
+from leafkernel.tasks._weighted import is_out_of_bag
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Targets and predictions of the training rows, each made by the others.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (c,) or None
+        The classes; None for numbers.
+    target : ndarray of shape (n,)
+        Codes of classes, or numbers.
+    averages : ndarray of float64 of shape (n, c) or (n, 1)
+        Share of each class, or the prediction; NaN where a row has no neighbours.
+    out_of_bag : bool
+        Whether that is the forest's own out-of-bag prediction.
+    """
+
+    classes: Array | None
+    target: Array
+    averages: npt.NDArray[np.float64]
+    out_of_bag: bool
+
+    @classmethod
+    def of(cls, prox: ForestProximity, y: Any) -> Judgement:
+        """Predict every training row from its proximities."""
+        targets, classes, values = read_targets(prox, y)
+        sums = prox.weighted_sums(np.column_stack([values, np.ones(len(values))]))
+        mass = sums[:, -1:]
+        averages = np.full_like(values, np.nan)
+        np.divide(sums[:, :-1], mass, out=averages, where=mass > 0)
+        if classes is None:
+            target: Array = np.asarray(targets, dtype=np.float64)
+        else:
+            target = values.argmax(axis=1)
+        return cls(classes, target, averages, is_out_of_bag(prox))
+
+    @property
+    def known(self) -> npt.NDArray[np.bool_]:
+        """Which rows have a prediction."""
+        known: npt.NDArray[np.bool_] = ~np.isnan(self.averages[:, 0])
+        return known
+
+    @property
+    def predicted(self) -> Array:
+        """Codes of classes, -1 where there is none; or numbers, NaN where there is none."""
+        if self.classes is None:
+            return self.averages[:, 0]
+        best = np.nan_to_num(self.averages, nan=-1.0).argmax(axis=1)
+        return np.where(self.known, best, -1)
+
+    @property
+    def errors(self) -> npt.NDArray[np.float64]:
+        """What is missing to all of the true class, or the distance from the target."""
+        if self.classes is None:
+            distance: npt.NDArray[np.float64] = np.abs(self.target - self.averages[:, 0])
+            return distance
+        of_truth: npt.NDArray[np.float64] = self.averages[np.arange(len(self.target)), self.target]
+        return np.maximum(1 - of_truth, 0)  # sums of shares are one only to rounding
+
+    def target_column(self, name: str) -> PageColumn:
+        """Return the targets for the page."""
+        return self._column(name, self.target)
+
+    def prediction_column(self) -> PageColumn:
+        """Return the predictions for the page."""
+        return self._column("prediction", self.predicted)
+
+    def _column(self, name: str, values: Array) -> PageColumn:
+        if self.classes is None:
+            return PageColumn(name, "number", values)
+        return of_classes(name, values, self.classes)
+
+    def score(self) -> dict[str, Any]:
+        """Say how good the predictions are, beside those of someone who looks at no feature."""
+        kind = "Out-of-bag" if self.out_of_bag else "Neighbours'"
+        known = self.known
+        target, predicted = self.target[known], self.predicted[known]
+        if len(target) == 0:
+            return {"label": f"{kind} score", "text": "none: no row has a neighbour that counts"}
+        if self.classes is not None:
+            hits = float(np.mean(target == predicted))
+            commonest = float(np.bincount(self.target).max() / len(self.target))
+            return {
+                "label": f"{kind} accuracy",
+                "value": hits,
+                "text": f"{hits:.1%}",
+                "baseline": {"label": "always the commonest class", "text": f"{commonest:.1%}"},
+            }
+        error = float(np.sqrt(np.mean((target - predicted) ** 2)))
+        spread = float(self.target.std())
+        explained = 1 - error**2 / spread**2 if spread > 0 else 0.0
+        return {
+            "label": f"{kind} R²",
+            "value": explained,
+            "text": f"{explained:.3f}, typically off by {error:.4g}",
+            "baseline": {"label": "always the mean is off by", "text": f"{spread:.4g}"},
+        }

@@ -1,0 +1,141 @@
+// Colours that people with a colour deficiency can tell apart, on light and dark ground.
+
+// Okabe and Ito's eight, those that stand out on white first, and four of Paul Tol's.
+const CLASS_COLOURS = {
+  light: [
+    '#0072b2',
+    '#e08a00',
+    '#009e73',
+    '#cc5fa0',
+    '#56b4e9',
+    '#d55e00',
+    '#3b3b3b',
+    '#cdb800',
+    '#882255',
+    '#44aa99',
+    '#332288',
+    '#8a8a2b',
+  ],
+  dark: [
+    '#3d9bdc',
+    '#e69f00',
+    '#00b386',
+    '#e08cc0',
+    '#8fd0f5',
+    '#ee7733',
+    '#e6e6e6',
+    '#f0e442',
+    '#c2557f',
+    '#66c9b8',
+    '#8f80e6',
+    '#b5b54a',
+  ],
+};
+const GREY = { light: '#b9beba', dark: '#565e5a' };
+const FAINT = { light: '#dcdfda', dark: '#2f3633' };
+const VIRIDIS = [
+  '#440154',
+  '#482878',
+  '#3e4a89',
+  '#31688e',
+  '#26828e',
+  '#1f9e89',
+  '#35b779',
+  '#6ece58',
+  '#b5de2b',
+  '#fde725',
+];
+const STEPS = 128;
+const MAX_CLASSES = 12;
+
+function channels(hex) {
+  return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+}
+
+/** The colour at `share` of a ramp of colours. */
+function rampColour(ramp, share) {
+  const place = Math.min(Math.max(share, 0), 1) * (ramp.length - 1);
+  const low = Math.min(Math.floor(place), ramp.length - 2);
+  const from = channels(ramp[low]);
+  const to = channels(ramp[low + 1]);
+  const mixed = from.map((value, i) => Math.round(value + (to[i] - value) * (place - low)));
+  return `#${mixed.map((value) => value.toString(16).padStart(2, '0')).join('')}`;
+}
+
+/** Part of the ramp that can be seen on the ground: no pale yellow on white, no violet on black. */
+function visibleRamp(theme) {
+  return theme === 'dark' ? VIRIDIS.slice(1) : VIRIDIS.slice(0, 9);
+}
+
+/**
+ * How a column colours the points: a code for each row, a colour for each code.
+ * Missing values are grey; categories beyond the commonest share one grey, too.
+ */
+function colourScale(column, theme) {
+  return column.isNumber ? numberScale(column, theme) : classScale(column, theme);
+}
+
+function numberScale(column, theme) {
+  // The middle 96%, so that one wild value does not paint all the others alike.
+  const at = column.quantiles();
+  let [low, high] = [at(0.02), at(0.98)];
+  if (!(high > low)) [low, high] = [at(0), at(1)];
+  const span = high - low || 1;
+  const ramp = visibleRamp(theme);
+  const colours = [GREY[theme]];
+  for (let i = 0; i < STEPS; i++) colours.push(rampColour(ramp, i / (STEPS - 1)));
+  const codes = Uint16Array.from(column.data, (value) => {
+    if (!Number.isFinite(value)) return 0;
+    return 1 + Math.round(Math.min(Math.max((value - low) / span, 0), 1) * (STEPS - 1));
+  });
+  return { kind: 'number', column, codes, colours, low, high, ramp };
+}
+
+function classScale(column, theme) {
+  const counts = new Float64Array(column.categories.length);
+  let missing = 0;
+  for (const code of column.data) {
+    if (code < counts.length) counts[code]++;
+    else missing++;
+  }
+  const shown = Array.from(counts.keys()).filter((code) => counts[code] > 0);
+  let kept = shown;
+  if (shown.length > MAX_CLASSES) {
+    kept = [...shown].sort((a, b) => counts[b] - counts[a]).slice(0, MAX_CLASSES);
+  }
+  const palette = CLASS_COLOURS[theme];
+  const paint = (i) => {
+    if (column.key === 'mistakes') return kept[i] === 1 ? palette[5] : GREY[theme];
+    return palette[i % palette.length];
+  };
+  const entries = kept.map((code, i) => ({
+    label: String(column.categories[code]),
+    count: counts[code],
+    colour: paint(i),
+  }));
+  const codeOf = new Int32Array(counts.length).fill(-1);
+  kept.forEach((code, i) => (codeOf[code] = i));
+  const others = shown.length - kept.length;
+  const otherCode = entries.length;
+  if (others > 0) {
+    const count = shown.reduce((sum, code) => sum + (codeOf[code] < 0 ? counts[code] : 0), 0);
+    entries.push({
+      label: `${formatCount(others)} others`,
+      count,
+      colour: GREY[theme],
+    });
+  }
+  const missingCode = entries.length;
+  if (missing > 0) entries.push({ label: 'missing', count: missing, colour: GREY[theme] });
+  const codes = Uint16Array.from(column.data, (code) => {
+    if (code >= counts.length) return missingCode;
+    return codeOf[code] < 0 ? otherCode : codeOf[code];
+  });
+  return {
+    kind: 'class',
+    column,
+    codes,
+    entries,
+    colours: entries.map((entry) => entry.colour),
+  };
+}

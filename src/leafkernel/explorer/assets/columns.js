@@ -1,0 +1,215 @@
+// Columns: one value as text, as a number to sort by, and what is known of the whole column.
+
+const MISSING_TEXT = '–';
+const collator = new Intl.Collator(undefined, {
+  numeric: true,
+  sensitivity: 'base',
+});
+
+/** Five significant digits, no grouping (years and codes are numbers, too). */
+function formatNumber(value) {
+  if (!Number.isFinite(value)) return MISSING_TEXT;
+  const size = Math.abs(value);
+  if (size !== 0 && (size >= 1e9 || size < 1e-4)) return value.toExponential(2).replace('-', '−');
+  const text = Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(5)));
+  return text.replace('-', '−');
+}
+
+/** Days since 1970 as a date, with the hour and minute where there are some. */
+function formatDate(days) {
+  const date = new Date(Math.round(days * 86400) * 1000);
+  if (Number.isNaN(date.getTime())) return MISSING_TEXT;
+  const text = date.toISOString();
+  return Number.isInteger(days) ? text.slice(0, 10) : text.slice(0, 16).replace('T', ' ');
+}
+
+/** The shortest decimal that is the same number in single precision: 39.1, not 39.099998. */
+function shortSingle(value) {
+  for (let digits = 6; digits < 9; digits++) {
+    const short = Number(value.toPrecision(digits));
+    if (Math.fround(short) === value) return short;
+  }
+  return value;
+}
+
+function formatShare(share) {
+  if (!Number.isFinite(share)) return MISSING_TEXT;
+  const percent = share * 100;
+  if (percent > 0 && percent < 0.1) return '<0.1%';
+  return `${percent.toFixed(percent < 10 ? 1 : 0)}%`;
+}
+
+function formatCount(count) {
+  return count.toLocaleString('en');
+}
+
+function plural(count, one, many = `${one}s`) {
+  return `${formatCount(count)} ${count === 1 ? one : many}`;
+}
+
+/** A column of the report with the questions that the page asks of it. */
+class Column {
+  constructor(raw, key) {
+    Object.assign(this, raw);
+    this.key = key;
+    this.isNumber = raw.kind === 'number';
+    this.format = raw.date ? formatDate : formatNumber;
+    if (raw.kind === 'category') this.none = 256 ** raw.data.BYTES_PER_ELEMENT - 1;
+  }
+
+  isMissing(row) {
+    if (this.isNumber) return Number.isNaN(this.data[row]);
+    if (this.kind === 'category') return this.data[row] === this.none;
+    return this.values[row] === null || this.values[row] === undefined;
+  }
+
+  /** The value as a string or a number; null where missing. */
+  value(row) {
+    if (this.isMissing(row)) return null;
+    if (this.isNumber) return this.data[row];
+    return this.kind === 'category' ? this.categories[this.data[row]] : this.values[row];
+  }
+
+  /** The value for a file: numbers of single precision without digits they do not have. */
+  plain(row) {
+    const value = this.value(row);
+    if (this.date && value !== null) return this.format(value);
+    return this.data instanceof Float32Array && value !== null ? shortSingle(value) : value;
+  }
+
+  text(row) {
+    const value = this.value(row);
+    if (value === null) return MISSING_TEXT;
+    return this.isNumber ? this.format(value) : String(value);
+  }
+
+  /** Quantiles, of a sample of the rows where there are many: they only set scales. */
+  quantiles() {
+    if (this.sorted === undefined) {
+      const step = Math.max(1, Math.floor(this.data.length / 20000));
+      const sample = [];
+      for (let row = 0; row < this.data.length; row += step) {
+        if (Number.isFinite(this.data[row])) sample.push(this.data[row]);
+      }
+      this.sorted = Float64Array.from(sample).sort();
+    }
+    const { sorted } = this;
+    return (share) => (sorted.length ? sorted[Math.round(share * (sorted.length - 1))] : NaN);
+  }
+
+  /** The width of the middle 80%: what counts as a large difference. */
+  spread() {
+    const at = this.quantiles();
+    return at(0.9) - at(0.1) || at(1) - at(0) || 1;
+  }
+}
+
+/** The report as the rest of the script uses it. */
+class Report {
+  constructor(header) {
+    Object.assign(this, header);
+    this.columns = header.columns.map((column, i) => new Column(column, `c${i}`));
+    for (const key of ['target', 'prediction', 'outlier', 'error']) {
+      this[key] = new Column(header[key], key);
+    }
+    this.isClassification = header.task === 'classification';
+    // What the forest says, to the digits that mean something.
+    this.outlier.format = (score) => score.toFixed(1).replace('-', '−');
+    this.error.format = this.isClassification
+      ? (error) => Math.abs(error).toFixed(3)
+      : (error) => formatNumber(Number(error.toPrecision(3)));
+    this.mistakes = this.isClassification ? this.findMistakes() : null;
+    this.ranked = this.rankColumns();
+  }
+
+  /** Label of a row, as in the file. */
+  id(row) {
+    return this.id_.values ? this.id_.values[row] : String(row);
+  }
+
+  label(row) {
+    return `${this.id_.name} ${this.id(row)}`;
+  }
+
+  isMistake(row) {
+    return this.mistakes !== null && this.mistakes.data[row] === 1;
+  }
+
+  findMistakes() {
+    const data = new Uint8Array(this.n);
+    for (let row = 0; row < this.n; row++) {
+      const predicted = this.prediction.value(row);
+      if (predicted === null) data[row] = 255;
+      else data[row] = String(predicted) === String(this.target.value(row)) ? 0 : 1;
+    }
+    const raw = {
+      name: 'right or wrong',
+      kind: 'category',
+      categories: ['right', 'wrong'],
+      data,
+    };
+    return new Column(raw, 'mistakes');
+  }
+
+  /** Columns with those that the forest uses most first, then the others in the file's order. */
+  rankColumns() {
+    const importance = new Map();
+    for (const feature of this.features) {
+      if (feature.column === null || feature.importance === null) continue;
+      importance.set(feature.column, (importance.get(feature.column) ?? 0) + feature.importance);
+    }
+    const weight = (i) => importance.get(i) ?? (this.columns[i].feature ? 0 : -1);
+    return this.columns
+      .map((_, i) => i)
+      .sort((a, b) => weight(b) - weight(a) || a - b)
+      .map((i) => this.columns[i]);
+  }
+
+  neighbors(row) {
+    const { k, rows, proximity } = this.neighbors_;
+    const found = [];
+    for (let place = row * k; place < (row + 1) * k; place++) {
+      if (rows[place] >= 0) {
+        found.push({ row: rows[place], proximity: proximity[place], place });
+      }
+    }
+    return found;
+  }
+
+  /** Why a row and the neighbour at `place` are alike: features with percents, and shared trees. */
+  why(place) {
+    if (!this.why_) return null;
+    const { m, feature, percent, trees, n_trees: total } = this.why_;
+    const none = 256 ** feature.BYTES_PER_ELEMENT - 1;
+    const features = [];
+    for (let i = place * m; i < (place + 1) * m; i++) {
+      if (feature[i] !== none && percent[i] > 0) {
+        features.push({
+          name: this.features[feature[i]].name,
+          percent: percent[i],
+        });
+      }
+    }
+    return { features, trees: trees[place], total };
+  }
+
+  colourColumns() {
+    const main = [this.target, this.prediction, this.outlier, this.error, this.mistakes];
+    return [...main.filter(Boolean), ...this.columns.filter((column) => column.kind !== 'text')];
+  }
+
+  /** Names of the columns that every page has, in plain words. */
+  nameOf(column) {
+    if (column === this.target) return `${column.name} (true)`;
+    if (column === this.prediction) return `${this.target.name} (predicted)`;
+    if (column === this.outlier) return 'outlier score';
+    if (column === this.error) return 'error';
+    return column.name;
+  }
+}
+
+function reportOf(header) {
+  // The methods of these names need the fields under other ones.
+  const { id, neighbors, why, ...rest } = header;
+  return new Report({ ...rest, id_: id, neighbors_: neighbors, why_: why });
+}

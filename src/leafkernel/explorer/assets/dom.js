@@ -1,0 +1,54 @@
+// Small helpers. Everything of the user's goes through text nodes, never through HTML.
+
+function byId(id) {
+  return document.getElementById(id);
+}
+
+/** Make an element: properties, `data-`/`aria-` attributes, `on` listeners, then children. */
+function make(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name === 'on') {
+      for (const [event, listener] of Object.entries(value)) {
+        element.addEventListener(event, listener);
+      }
+    } else if (name === 'style') {
+      for (const [key, setting] of Object.entries(value)) element.style.setProperty(key, setting);
+    } else if (name === 'class') element.className = value;
+    else if (name.includes('-') || name === 'role' || name === 'scope' || name === 'colspan') {
+      element.setAttribute(name, value);
+    } else element[name] = value;
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+function button(text, onClick, properties = {}) {
+  return make('button', { type: 'button', ...properties, on: { click: onClick } }, text);
+}
+
+/** A bar of `share` of its track. The number beside it says the same. */
+function bar(share, colour) {
+  const width = `${Math.min(Math.max(share, 0), 1) * 100}%`;
+  const style = colour ? { width, background: colour } : { width };
+  return make('span', { class: 'bar', 'aria-hidden': 'true' }, make('span', { style }));
+}
+
+/** A dot of a class's colour, beside its name; none for what has no colour. */
+function swatch(colour) {
+  return colour ? make('span', { class: 'swatch', style: { background: colour } }) : null;
+}
+
+/** Something that may be refused in a notebook's frame or by a private window. */
+function attempt(action, otherwise) {
+  try {
+    return action();
+  } catch {
+    return otherwise;
+  }
+}
+
+function calmMotion() {
+  return matchMedia('(prefers-reduced-motion: reduce)').matches;
+}

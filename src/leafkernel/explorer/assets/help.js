@@ -1,0 +1,84 @@
+// What a proximity is, in plain words, and the words and keys of this page.
+
+function renderAbout(app) {
+  const { report } = app;
+  const paragraph = (...text) => make('p', {}, ...text);
+  const shares = report.shares
+    ? [
+        'Here a neighbour’s proximity is its ',
+        make('b', {}, 'share of the prediction'),
+        ': take the trees that did not see the row in training, look up who else is in its leaf in each, ',
+        'and average. The shares of all training rows sum to one, and the targets averaged with these shares are ',
+        'the forest’s own out-of-bag prediction, exactly. So “who made this prediction” is not a guess.',
+      ]
+    : [
+        'Here a proximity is a number that grows with the trees in which two rows end in the same leaf ',
+        `(weights “${report.scheme}”). It tells who is alike to the forest; it is not a share of the prediction.`,
+      ];
+  return make(
+    'div',
+    { class: 'prose' },
+    make('h2', {}, 'What is a proximity?'),
+    paragraph(
+      'A decision tree asks a row a few questions about its values and puts it into a leaf. Two rows in the same leaf ',
+      'gave the same answers to the questions that mattered for ',
+      make('b', {}, report.target.name),
+      '. A forest has many trees; the more of them put two rows together, the nearer the two are. ',
+      'That is their proximity: likeness as the forest sees it, with no weight on columns that say nothing about the target.',
+    ),
+    paragraph(...shares),
+    make('h3', {}, 'The map'),
+    paragraph(
+      make('b', {}, report.embedding.label),
+      '. ',
+      report.embedding.about,
+      ' Near points are alike; directions and the axes mean nothing by themselves.',
+    ),
+    make('h3', {}, 'Words used here'),
+    make(
+      'dl',
+      { class: 'glossary' },
+      ...[
+        ...(report.shares
+          ? [
+              [
+                'Out of bag',
+                'Said by trees that had not seen the row in training: an honest test without a second table.',
+              ],
+            ]
+          : []),
+        [
+          'Error',
+          report.isClassification
+            ? 'One minus the share of the true class: 0 is sure and right, 1 is sure and wrong.'
+            : 'How far the prediction is from the true value.',
+        ],
+        [
+          'Outlier score',
+          'How unlike its own kind a row is, against what is usual there. Above 10 deserves a look.',
+        ],
+        ['Prototype', 'A typical row: most of its neighbours are of its own kind.'],
+      ].flatMap(([word, meaning]) => [make('dt', {}, word), make('dd', {}, meaning)]),
+    ),
+    make('h3', {}, 'Keys'),
+    make(
+      'dl',
+      { class: 'glossary keys' },
+      ...[
+        ['/', 'search'],
+        ['arrows', 'on the map: go to the nearest row in that direction'],
+        ['+ − 0', 'zoom in, zoom out, show everything'],
+        ['Esc', 'clear the selection'],
+      ].flatMap(([key, meaning]) => [
+        make('dt', {}, make('kbd', {}, key)),
+        make('dd', {}, meaning),
+      ]),
+    ),
+    make(
+      'p',
+      { class: 'note' },
+      `Made with leafkernel ${report.version}. The page holds the data shown and loads nothing from the network: ` +
+        'who has the file has the rows.',
+    ),
+  );
+}

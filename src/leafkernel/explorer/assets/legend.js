@@ -1,0 +1,44 @@
+// What the colours mean. Its buttons tell classes apart without colour: one alone stands out.
+
+function drawLegend(app) {
+  const { scale } = app;
+  byId('legend-title').textContent = app.report.nameOf(app.colour);
+  if (scale.kind === 'number') {
+    const { low, high, ramp } = scale;
+    byId('legend-body').replaceChildren(
+      make('div', {
+        class: 'ramp',
+        style: { background: `linear-gradient(to right, ${ramp.join(',')})` },
+      }),
+      make(
+        'div',
+        { class: 'ramp-ends' },
+        make('span', {}, app.colour.format(low)),
+        make('span', {}, app.colour.format(high)),
+      ),
+      make(
+        'p',
+        { class: 'note' },
+        `The middle 96% of values${app.colour.missing ? '; grey: missing' : ''}`,
+      ),
+    );
+    return;
+  }
+  const entries = scale.entries.map(({ label, count, colour }, code) =>
+    button(
+      [
+        swatch(colour),
+        make('span', { class: 'name' }, label),
+        make('span', { class: 'value' }, formatCount(count)),
+      ],
+      () => app.isolate(code),
+      {
+        class: 'legend-entry',
+        'aria-pressed': String(Boolean(app.only?.has(code))),
+        title: `Show ${label} alone, or with others`,
+      },
+    ),
+  );
+  byId('legend-body').replaceChildren(make('div', { class: 'entries' }, entries));
+  byId('legend').classList.toggle('some', app.only !== null);
+}

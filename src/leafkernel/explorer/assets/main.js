@@ -1,0 +1,38 @@
+// Start: read the data, show it, and say so.
+
+async function main() {
+  try {
+    if (typeof DecompressionStream === 'undefined') throw new Error('this browser is too old');
+    const app = new App(reportOf(await decodeReport(byId('data').textContent)));
+    byId('data').remove(); // decoded: the text need not be kept a second time
+    await app.start();
+    window.leafkernel = {
+      select: (row) => app.select(row),
+      colorBy: (name) => app.colorBy(name),
+      openTab: (key) => app.openTab(key),
+      home: () => app.plot?.home(false),
+      position: (row) => app.plot?.position(row),
+      state: () => ({
+        row: app.row,
+        color: app.colour.key,
+        tab: app.tab,
+        only: app.only && [...app.only],
+        camera: app.plot?.camera() ?? null,
+        theme: app.theme,
+        webgl: app.plot !== null,
+        n: app.report.n,
+      }),
+    };
+    requestAnimationFrame(() => {
+      window.leafkernelReadyMs = performance.now();
+      document.documentElement.dataset.ready = 'true';
+    });
+  } catch (error) {
+    byId('plot-message').hidden = false;
+    byId('plot-message').textContent = `The page could not read its data: ${error.message}.`;
+    document.documentElement.dataset.ready = 'failed';
+    throw error;
+  }
+}
+
+main();

@@ -1,0 +1,216 @@
+// The tabs, and those that are tables: outliers, mistakes, importances, all rows.
+
+const TABS = [
+  { key: 'row', name: 'Row' },
+  { key: 'outliers', name: 'Outliers', render: renderOutliers },
+  { key: 'mistakes', name: 'Mistakes', render: renderMistakes },
+  { key: 'prototypes', name: 'Prototypes', render: renderPrototypes },
+  { key: 'importances', name: 'Importance', render: renderImportances },
+  { key: 'rows', name: 'All rows', render: renderAllRows },
+  { key: 'about', name: 'Help', render: renderAbout },
+];
+
+function panel(title, intro, ...content) {
+  return make('div', {}, make('h2', {}, title), make('p', { class: 'muted' }, intro), ...content);
+}
+
+function rowField(app) {
+  const { report } = app;
+  return {
+    name: report.id_.name,
+    text: true,
+    key: report.id_.values ? (row) => report.id(row) : null,
+    cell: (row) => rowButton(app, row),
+    csv: (row) => (report.id_.values ? report.id(row) : row),
+  };
+}
+
+function columnField(app, column, name = app.report.nameOf(column)) {
+  return {
+    name,
+    text: !column.isNumber,
+    key: (row) => column.value(row),
+    cell: (row) => column.text(row),
+    csv: (row) => column.plain(row),
+  };
+}
+
+function rowTable(app, options) {
+  return new PagedTable({
+    onOpen: (row) => app.select(row),
+    onPoint: (row) => app.point(row),
+    ...options,
+  }).element;
+}
+
+function rowsWhere(report, wanted) {
+  const rows = [];
+  for (let row = 0; row < report.n; row++) if (wanted(row)) rows.push(row);
+  return rows;
+}
+
+function renderOutliers(app) {
+  const { report } = app;
+  const rows = rowsWhere(report, (row) => !report.outlier.isMissing(row));
+  const high = rows.filter((row) => report.outlier.data[row] > 10).length;
+  const kin = report.isClassification ? 'the other rows of its class' : 'the other rows';
+  return panel(
+    'Outliers',
+    `Rows that are unlike ${kin}, by Breiman’s measure: few near neighbours, far below the usual. ` +
+      `A score above 10 deserves a look; ${plural(high, 'row')} ${high === 1 ? 'has' : 'have'} one.`,
+    rowTable(app, {
+      label: 'Outliers',
+      file: 'outliers',
+      items: rows,
+      sort: { field: 1, down: true },
+      empty: 'No outlier scores.',
+      fields: [
+        rowField(app),
+        columnField(app, report.outlier, 'score'),
+        columnField(app, report.target),
+        columnField(app, report.prediction, 'predicted'),
+        ...report.ranked
+          .filter((column) => column.feature)
+          .slice(0, 3)
+          .map((column) => columnField(app, column)),
+      ],
+    }),
+  );
+}
+
+/** The neighbours that spoke for what was wrongly predicted; for numbers, the nearest. */
+function misleaders(report, row) {
+  const predicted = report.prediction.text(row);
+  return report
+    .neighbors(row)
+    .filter(({ row: other }) => !report.isClassification || report.target.text(other) === predicted)
+    .slice(0, 3);
+}
+
+function renderMistakes(app) {
+  const { report } = app;
+  const rows = report.isClassification
+    ? rowsWhere(report, (row) => report.isMistake(row))
+    : rowsWhere(report, (row) => !report.error.isMissing(row));
+  const misled = {
+    name: report.isClassification ? 'misled by' : 'nearest rows',
+    text: true,
+    cell: (row) =>
+      misleaders(report, row).flatMap(({ row: other }, i) => [
+        i ? ', ' : '',
+        rowButton(app, other),
+        report.isClassification ? '' : make('small', {}, ` (${report.target.text(other)})`),
+      ]),
+    csv: (row) =>
+      misleaders(report, row)
+        .map(({ row: other }) => report.id(other))
+        .join('; '),
+  };
+  const judges = report.shares ? 'the trees which had not seen them got' : 'their neighbours get';
+  const intro = report.isClassification
+    ? `${plural(rows.length, 'row')} of ${formatCount(report.n)} that ${judges} wrong, worst first: ` +
+      'the error is what the true class lacks of the whole. Beside each, its nearest rows of the class predicted.'
+    : 'The rows whose prediction is furthest off, worst first, with the rows nearest to each and their values.';
+  return panel(
+    report.isClassification ? 'Mistakes' : 'Largest errors',
+    intro,
+    rowTable(app, {
+      label: 'Mistakes',
+      file: 'mistakes',
+      items: rows,
+      sort: { field: 3, down: true },
+      empty: 'None: every row that has a prediction was predicted right.',
+      fields: [
+        rowField(app),
+        columnField(app, report.target, 'true'),
+        columnField(app, report.prediction, 'predicted'),
+        columnField(app, report.error, 'error'),
+        misled,
+      ],
+    }),
+  );
+}
+
+function renderImportances(app) {
+  const { report } = app;
+  const known = report.features.filter(({ importance }) => importance !== null);
+  const total = known.reduce((sum, { importance }) => sum + importance, 0) || 1;
+  const most = known.reduce((top, { importance }) => Math.max(top, importance), 1e-12);
+  const items = known.map((_, i) => i);
+  const table = new PagedTable({
+    label: 'Importances',
+    noun: 'feature',
+    file: 'importances',
+    items,
+    sort: { field: 1, down: true },
+    empty: 'This forest has no importances.',
+    fields: [
+      {
+        name: 'feature',
+        text: true,
+        key: (i) => known[i].name,
+        cell: (i) => known[i].name,
+        csv: (i) => known[i].name,
+      },
+      {
+        name: 'importance',
+        key: (i) => known[i].importance,
+        cell: (i) => [
+          bar(known[i].importance / most),
+          make('span', { class: 'value' }, formatShare(known[i].importance / total)),
+        ],
+        csv: (i) => known[i].importance,
+      },
+    ],
+  });
+  table.element.classList.add('importances');
+  return panel(
+    'Importance',
+    'How much of the forest’s work each feature did: its part of all that the splits gained in training. ' +
+      'Features with many values are flattered by this measure, and features that say the same share it.',
+    table.element,
+  );
+}
+
+function renderAllRows(app) {
+  const { report } = app;
+  const many = report.ranked.length > VALUES_SHOWN && !app.allColumns;
+  const columns = many ? report.ranked.slice(0, VALUES_SHOWN) : report.ranked;
+  const toggle = () => {
+    app.allColumns = !app.allColumns;
+    app.renderTab('rows');
+  };
+  return panel(
+    'All rows',
+    'The table, with what the forest says of each row. The file also has the rows’ places on the map.',
+    make(
+      'div',
+      { class: 'actions' },
+      button('Download all rows and columns', () => saveAllRows(report), {
+        id: 'download-all',
+        class: 'quiet',
+      }),
+      report.ranked.length > VALUES_SHOWN
+        ? button(many ? `Show all ${report.ranked.length} columns` : 'Show fewer columns', toggle, {
+            class: 'quiet',
+          })
+        : null,
+    ),
+    rowTable(app, {
+      label: 'All rows',
+      items: Array.from({ length: report.n }, (_, row) => row),
+      fields: [
+        {
+          ...rowField(app),
+          key: report.id_.values ? (row) => report.id(row) : (row) => row,
+          text: Boolean(report.id_.values),
+        },
+        columnField(app, report.target),
+        columnField(app, report.prediction, 'predicted'),
+        columnField(app, report.error, 'error'),
+        columnField(app, report.outlier, 'outlier score'),
+        ...columns.map((column) => columnField(app, column)),
+      ],
+    }),
+  );
+}

@@ -1,0 +1,319 @@
+// The map: the plotting library draws the points, an SVG above it the selected row's neighbours.
+
+const SVG = 'http://www.w3.org/2000/svg';
+
+/** Coordinates in [-1, 1], both axes by the same factor, and the half sizes of what they fill. */
+function unitCoordinates(report) {
+  const axes = [report.embedding.x, report.embedding.y].map((values) => {
+    let [low, high] = [Infinity, -Infinity];
+    for (const value of values) {
+      if (value < low) low = value;
+      if (value > high) high = value;
+    }
+    return { values, middle: (low + high) / 2, half: (high - low) / 2 };
+  });
+  const scale = Math.max(axes[0].half, axes[1].half) || 1;
+  const unit = ({ values, middle }) =>
+    Float32Array.from(values, (value) => (Number.isFinite(value) ? (value - middle) / scale : 0));
+  return {
+    x: unit(axes[0]),
+    y: unit(axes[1]),
+    halfX: axes[0].half / scale || 0.5,
+    halfY: axes[1].half / scale || 0.5,
+  };
+}
+
+function defaultPointSize(n) {
+  if (n <= 500) return 8;
+  if (n <= 2000) return 6;
+  if (n <= 10000) return 4.5;
+  return n <= 40000 ? 3.5 : 2.5;
+}
+
+/** An order of the rows that favours none: files are often sorted by class. */
+function shuffledRows(n) {
+  const rows = Uint32Array.from({ length: n }, (_, i) => i);
+  let seed = 1;
+  for (let i = n - 1; i > 0; i--) {
+    seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0;
+    const j = seed % (i + 1);
+    [rows[i], rows[j]] = [rows[j], rows[i]];
+  }
+  return rows;
+}
+
+class Plot {
+  /** @param events object with `hover(row, x, y)`, `select(row)`, `moved()` */
+  constructor(report, events) {
+    this.report = report;
+    this.events = events;
+    this.box = byId('plot');
+    this.canvas = byId('canvas');
+    this.overlay = byId('overlay');
+    this.points = unitCoordinates(report);
+    this.order = shuffledRows(report.n);
+    this.selected = -1;
+    this.neighbors = [];
+    this.atHome = true;
+    this.drawing = Promise.resolve();
+    this.size = defaultPointSize(report.n);
+    const { width, height } = this.measure();
+    const many = report.n > 3000;
+    this.scatter = createScatterplot({
+      canvas: this.canvas,
+      width,
+      height,
+      pointSize: this.size,
+      pointSizeSelected: 2,
+      pointOutlineWidth: 0,
+      antiAliasing: 0.8,
+      opacity: 0.9,
+      opacityBy: many ? 'density' : null,
+      opacityByDensityFill: 0.35,
+      opacityInactiveScale: many ? 0.5 : 0.4,
+      colorBy: 'valueA',
+      actionKeyMap: {}, // no lasso, no rotation: one row is looked at at a time
+      deselectOnDblClick: false,
+      deselectOnEscape: false,
+      spatialIndexUseWorker: false, // quick enough, and frames may forbid workers
+      cameraDistance: this.homeDistance(),
+    });
+    this.scatter.subscribe('pointover', (row) => events.hover(row, ...this.position(row)));
+    this.scatter.subscribe('pointout', () => events.hover(-1));
+    this.scatter.subscribe('select', ({ points }) => events.select(points[0]));
+    this.scatter.subscribe('view', () => this.viewChanged());
+    this.scatter.subscribe('drawing', () => this.drawOverlay());
+    for (const name of ['wheel', 'mousedown']) {
+      this.canvas.addEventListener(name, () => (this.atHome = false), {
+        passive: true,
+      });
+    }
+    new ResizeObserver(() => this.resize()).observe(this.box);
+    listenToTouch(this);
+  }
+
+  measure() {
+    this.width = Math.max(this.box.clientWidth, 50);
+    this.height = Math.max(this.box.clientHeight, 50);
+    return { width: this.width, height: this.height };
+  }
+
+  resize() {
+    const { width, height } = this;
+    const now = this.measure();
+    if (now.width === width && now.height === height) return;
+    this.scatter.set(now);
+    if (this.atHome) this.home(false);
+  }
+
+  viewChanged() {
+    this.events.hover(-1);
+    this.events.moved();
+  }
+
+  homeDistance() {
+    const { halfX, halfY } = this.points;
+    return Math.max(halfY, (halfX * this.height) / this.width) * 1.12;
+  }
+
+  /** Where the camera is: the middle of the view and half its height. */
+  camera() {
+    const view = this.scatter.get('cameraView');
+    const distance = 1 / view[5];
+    return { x: -view[12] * distance, y: -view[13] * distance, distance };
+  }
+
+  /** Where the camera is, or will be when the move under way has ended. */
+  aimed() {
+    return this.aim ?? this.camera();
+  }
+
+  async lookAt(x, y, distance, smooth = true) {
+    const aim = { x, y, distance: Math.min(Math.max(distance, 1e-4), 20) };
+    this.aim = aim;
+    this.events.moved(); // the library says nothing of moves it is told to make
+    const transition = smooth && !calmMotion();
+    await this.scatter.zoomToLocation([x, y], aim.distance, {
+      transition,
+      transitionDuration: 300,
+    });
+    if (this.aim === aim) this.aim = null;
+  }
+
+  home(smooth = true) {
+    this.atHome = true;
+    this.lookAt(0, 0, this.homeDistance(), smooth);
+  }
+
+  zoom(factor) {
+    this.atHome = false;
+    const { x, y, distance } = this.aimed();
+    this.lookAt(x, y, distance / factor);
+  }
+
+  /** Go near a row and those it is tied to. */
+  zoomTo(rows) {
+    this.atHome = false;
+    let half = 0.02;
+    const [x, y] = [this.points.x[rows[0]], this.points.y[rows[0]]];
+    for (const row of rows) {
+      half = Math.max(half, Math.abs(this.points.y[row] - y));
+      half = Math.max(half, (Math.abs(this.points.x[row] - x) * this.height) / this.width);
+    }
+    this.lookAt(x, y, half * 1.3);
+  }
+
+  /** Move the camera only where the row would not be seen. */
+  bringIntoView(row) {
+    const [px, py] = this.position(row);
+    const margin = 24;
+    const inside =
+      px > margin && py > margin && px < this.width - margin && py < this.height - margin;
+    if (inside) return;
+    this.atHome = false;
+    this.lookAt(this.points.x[row], this.points.y[row], this.aimed().distance);
+  }
+
+  /** Pixels of a row in the plot. */
+  position(row) {
+    const view = this.scatter.get('cameraView');
+    const x = ((this.points.x[row] * view[0] + view[12]) * this.height) / this.width;
+    const y = this.points.y[row] * view[5] + view[13];
+    return [((1 + x) / 2) * this.width, ((1 - y) / 2) * this.height];
+  }
+
+  /** The row nearest to a pixel by `cost(dx, dy)`, which is infinite for those out of question. */
+  nearest(px, py, cost) {
+    let [best, found] = [Infinity, -1];
+    const view = this.scatter.get('cameraView');
+    const scale = this.height / 2;
+    const { x, y } = this.points;
+    for (let row = 0; row < this.report.n; row++) {
+      const dx = this.width / 2 + (x[row] * view[0] + view[12]) * scale - px;
+      const dy = this.height / 2 - (y[row] * view[5] + view[13]) * scale - py;
+      const price = cost(dx, dy, row);
+      if (price < best) [best, found] = [price, row];
+    }
+    return found;
+  }
+
+  /** The next row in a direction: near, and rather straight ahead than aside. */
+  step(row, stepX, stepY) {
+    if (row < 0) return this.nearest(this.width / 2, this.height / 2, Math.hypot);
+    const [px, py] = this.position(row);
+    return this.nearest(px, py, (dx, dy) => {
+      const ahead = dx * stepX + dy * stepY;
+      const aside = Math.abs(dx * stepY) + Math.abs(dy * stepX);
+      return ahead > 0.01 && aside <= ahead * 1.2 ? ahead + 2 * aside : Infinity;
+    });
+  }
+
+  /** Draw the points by a scale of colours; `only` is a set of codes to tell from the rest. */
+  draw(scale, only, theme) {
+    // The library ignores a call while it draws: one after the other, and only the newest.
+    this.wanted = { scale, only, theme };
+    const { wanted } = this;
+    this.drawing = this.drawing.then(() => wanted === this.wanted && this.drawNow(wanted));
+    return this.drawing;
+  }
+
+  async drawNow({ scale, only, theme }) {
+    const ground = getComputedStyle(document.body).getPropertyValue('--plot').trim();
+    const colours = scale.colours.map((colour, code) =>
+      only && !only.has(code) ? FAINT[theme] : colour,
+    );
+    if (colours.length === 1) colours.push(colours[0]); // one colour would not be read as a list
+    this.scatter.set({
+      backgroundColor: ground,
+      pointColor: colours,
+      pointColorActive: colours,
+      pointColorHover: colours,
+    });
+    const drawn = this.scatter.draw(
+      { x: this.points.x, y: this.points.y, valueA: scale.codes },
+      { zDataType: 'categorical' },
+    );
+    await drawn;
+    this.scatter.set({ pointOrder: this.orderFor(scale, only) });
+    this.showSelection();
+  }
+
+  /** What should be seen is drawn last: the classes asked for, or the larger numbers. */
+  orderFor(scale, only) {
+    if (scale.kind === 'class' && !only && scale.column.key !== 'mistakes') return [...this.order];
+    const level = (row) => {
+      if (only) return only.has(scale.codes[row]) ? 1 : 0;
+      return scale.codes[row];
+    };
+    const levels = Math.max(2, scale.colours.length);
+    const groups = Array.from({ length: levels }, () => []);
+    for (const row of this.order) groups[level(row)].push(row);
+    return groups.flat();
+  }
+
+  setPointSize(size) {
+    this.size = size;
+    this.scatter.set({ pointSize: size });
+  }
+
+  select(row, neighbors) {
+    this.selected = row;
+    this.neighbors = neighbors;
+    this.showSelection();
+    this.drawOverlay();
+  }
+
+  showSelection() {
+    const quiet = { preventEvent: true };
+    if (this.selected < 0) this.scatter.deselect(quiet);
+    else {
+      this.scatter.select([this.selected, ...this.neighbors.map(({ row }) => row)], quiet);
+    }
+  }
+
+  /** Rings and lines of the selected row and its neighbours, and of the row pointed at in a table. */
+  drawOverlay() {
+    this.overlay.setAttribute('viewBox', `0 0 ${this.width} ${this.height}`);
+    const shapes = [];
+    const shape = (tag, attributes) => {
+      const element = document.createElementNS(SVG, tag);
+      for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+      shapes.push(element);
+    };
+    if (this.selected >= 0) {
+      const [x1, y1] = this.position(this.selected);
+      const most = Math.max(...this.neighbors.map(({ proximity }) => proximity), 1e-12);
+      for (const { row, proximity } of this.neighbors) {
+        const [x2, y2] = this.position(row);
+        const width = 0.75 + (2.75 * proximity) / most;
+        shape('line', {
+          class: 'tie',
+          x1,
+          y1,
+          x2,
+          y2,
+          'stroke-width': width.toFixed(2),
+        });
+        shape('circle', { class: 'neighbor', cx: x2, cy: y2, r: 7 });
+      }
+      shape('circle', { class: 'chosen', cx: x1, cy: y1, r: 11 });
+    }
+    if (this.pointed >= 0) {
+      const [cx, cy] = this.position(this.pointed);
+      shape('circle', { class: 'pointed', cx, cy, r: 14 });
+    }
+    this.overlay.replaceChildren(...shapes);
+  }
+
+  /** Show where a row named in a table is; -1 for none. */
+  point(row) {
+    this.pointed = row;
+    this.drawOverlay();
+  }
+}
+
+/** Whether the browser can draw the map at all. */
+function canDraw() {
+  const context = attempt(() => document.createElement('canvas').getContext('webgl'), null);
+  return Boolean(context && context.getExtension('OES_texture_float'));
+}

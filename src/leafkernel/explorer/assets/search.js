@@ -1,0 +1,121 @@
+// Finding a row by its id, or by what its text says.
+
+const RESULTS = 12;
+
+/** Rows whose id or text matches, the closest matches first. */
+function findRows(report, query) {
+  const wanted = query.trim().toLowerCase();
+  if (!wanted) return [];
+  const groups = [[], [], [], []];
+  const seen = new Set();
+  const add = (group, row, where) => {
+    if (seen.has(row) || groups[group].length >= RESULTS) return;
+    seen.add(row);
+    groups[group].push({ row, where });
+  };
+  if (!report.id_.values) {
+    const row = Number(wanted);
+    if (Number.isInteger(row) && row >= 0 && row < report.n) add(0, row, null);
+  }
+  for (let row = 0; row < report.n && groups[1].length < RESULTS; row++) {
+    const id = report.id(row).toLowerCase();
+    if (id === wanted) add(0, row, null);
+    else if (id.startsWith(wanted)) add(1, row, null);
+    else if (id.includes(wanted)) add(2, row, null);
+  }
+  for (const column of [report.target, ...report.columns]) {
+    if (column.isNumber || groups.flat().length >= RESULTS) continue;
+    // Categories are few: ask each once, not every row.
+    const hits =
+      column.kind === 'category'
+        ? column.categories.map((name) => String(name).toLowerCase().includes(wanted))
+        : null;
+    if (hits && !hits.includes(true)) continue;
+    for (let row = 0; row < report.n && groups[3].length < RESULTS; row++) {
+      const hit = hits
+        ? hits[column.data[row]]
+        : column.values[row]?.toLowerCase().includes(wanted);
+      if (hit) add(3, row, column);
+    }
+  }
+  return groups.flat().slice(0, RESULTS);
+}
+
+function listenToSearch(app) {
+  const input = byId('search');
+  const list = byId('search-results');
+  let found = [];
+  let active = 0;
+  let waiting = 0;
+
+  const close = () => {
+    list.hidden = true;
+    input.setAttribute('aria-expanded', 'false');
+    input.removeAttribute('aria-activedescendant');
+  };
+  const mark = () => {
+    [...list.children].forEach((item, i) =>
+      item.setAttribute('aria-selected', String(i === active)),
+    );
+    if (found.length) input.setAttribute('aria-activedescendant', `result-${active}`);
+    list.children[active]?.scrollIntoView({ block: 'nearest' });
+  };
+  const choose = (i) => {
+    if (!found[i]) return;
+    close();
+    input.value = '';
+    app.select(found[i].row, { bringIntoView: true });
+  };
+  const show = () => {
+    clearTimeout(waiting);
+    waiting = 0;
+    found = findRows(app.report, input.value);
+    active = 0;
+    const items = found.map(({ row, where }, i) =>
+      make(
+        'li',
+        {
+          id: `result-${i}`,
+          role: 'option',
+          'data-row': String(row),
+          on: {
+            // Before the field loses the focus, which would close the list.
+            mousedown: (event) => {
+              event.preventDefault();
+              choose(i);
+            },
+          },
+        },
+        make('b', {}, app.report.label(row)),
+        make('span', {}, where ? `${where.name}: ${where.text(row)}` : app.report.target.text(row)),
+      ),
+    );
+    if (!found.length && input.value.trim())
+      items.push(make('li', { class: 'empty' }, 'No row found'));
+    list.replaceChildren(...items);
+    list.hidden = !items.length;
+    input.setAttribute('aria-expanded', String(items.length > 0));
+    mark();
+  };
+
+  input.addEventListener('input', () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(show, app.report.n > 5000 ? 120 : 0);
+  });
+  input.addEventListener('keydown', (event) => {
+    if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
+      event.preventDefault();
+      const step = event.key === 'ArrowDown' ? 1 : -1;
+      active = (active + step + found.length) % Math.max(found.length, 1);
+      mark();
+    } else if (event.key === 'Enter') {
+      if (list.hidden || waiting) show();
+      choose(Math.min(active, found.length - 1));
+    } else if (event.key === 'Escape') {
+      event.stopPropagation();
+      close();
+      input.value = '';
+    }
+  });
+  input.addEventListener('blur', close);
+}

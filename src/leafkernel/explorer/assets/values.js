@@ -1,0 +1,89 @@
+// The selected row's values beside its neighbours', with what differs marked.
+
+const VALUES_SHOWN = 12;
+
+/** How a neighbour's value differs: a sign and a strength, so that colour is not needed to see it. */
+function difference(column, row, other) {
+  const [mine, theirs] = [column.isMissing(row), column.isMissing(other)];
+  if (mine && theirs) return null;
+  if (mine || theirs) return { sign: '≠', strong: true };
+  if (!column.isNumber) {
+    return column.value(row) === column.value(other) ? null : { sign: '≠', strong: true };
+  }
+  const step = (column.data[other] - column.data[row]) / column.spread();
+  if (Math.abs(step) < 0.1) return null;
+  return { sign: step > 0 ? '↑' : '↓', strong: Math.abs(step) >= 0.4 };
+}
+
+function valueSection(app, row, neighbors) {
+  const { report } = app;
+  const columns = [report.target, ...report.ranked];
+  const shown = app.allValues ? columns : columns.slice(0, VALUES_SHOWN + 1);
+  const head = make(
+    'tr',
+    {},
+    make('th', { scope: 'col' }, make('span', { class: 'visually-hidden' }, 'Column')),
+    make('th', { scope: 'col', class: 'mine' }, 'This row'),
+    neighbors.map(({ row: other }) => make('th', { scope: 'col' }, rowButton(app, other))),
+  );
+  const lines = shown.map((column) =>
+    make(
+      'tr',
+      {},
+      make(
+        'th',
+        { scope: 'row' },
+        column === report.target ? report.nameOf(column) : column.name,
+        column.feature || column === report.target ? null : make('small', {}, 'not used'),
+      ),
+      make('td', { class: 'mine', title: column.text(row) }, column.text(row)),
+      neighbors.map(({ row: other }) => {
+        const found = difference(column, row, other);
+        const title = column.text(other);
+        if (!found) return make('td', { title }, title);
+        const kind = found.strong ? 'differs strong' : 'differs';
+        return make('td', { class: kind, title }, `${found.sign} ${title}`);
+      }),
+    ),
+  );
+  const rest = columns.length - VALUES_SHOWN - 1;
+  const toggle = () => {
+    app.allValues = !app.allValues;
+    app.renderRow();
+    byId('show-values')?.focus();
+  };
+  return section(
+    'Value by value',
+    make(
+      'div',
+      {
+        class: 'scroller',
+        tabIndex: 0,
+        role: 'region',
+        'aria-label': 'Values side by side',
+      },
+      make(
+        'table',
+        { class: 'values', id: 'values' },
+        make('thead', {}, head),
+        make('tbody', {}, lines),
+      ),
+    ),
+    rest > 0
+      ? button(
+          app.allValues ? 'Show the most important only' : `Show all ${columns.length}`,
+          toggle,
+          {
+            id: 'show-values',
+            class: 'quiet',
+          },
+        )
+      : null,
+    make(
+      'p',
+      { class: 'note' },
+      '↑ ↓ a larger or smaller value than this row’s, bold where much so (by the column’s spread); ≠ another value. ',
+      'No sign: the same, or nearly. –: missing.',
+    ),
+  );
+}

@@ -1,0 +1,180 @@
+"""What the command says and how it ends when something is wrong, or nobody reads it."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from cli_runs import PENGUINS, plain, run
+
+from leafkernel.cli._output import clean
+from leafkernel.cli.commands import outliers
+
+COMMAND = [sys.executable, "-m", "leafkernel"]
+FEW = ["--trees", "20"]
+
+
+@pytest.fixture
+def numbers(tmp_path):
+    path = tmp_path / "numbers.csv"
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(40, 3)).round(2), columns=["a", "b", "y"])
+    frame.assign(one="same", c=frame["a"] > 0).to_csv(path, index=False)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "said"),
+    [
+        (["nowhere.csv", "-t", "y"], 3, "no file 'nowhere.csv'"),
+        (["{table}", "-t", "z"], 4, "no column 'z'"),
+        (["{table}", "-t", "one"], 4, "'one'"),
+        (["{table}"], 2, "--target"),
+        (["{table}", "-t", "y", "--trees", "0"], 2, "--trees"),
+        (["{table}", "-t", "y", "--tres", "9"], 2, "No such option"),
+        (["{table}", "-t", "y", "-o", "out.xlsx"], 2, ".parquet"),
+        (["{table}", "-t", "y", "-o", "no/such/out.csv"], 3, "no folder"),
+        (["{table}", "-t", "y", "-o", "{table}"], 2, "the table itself"),
+        (["{table}", "-t", "y", "--jobs", "0"], 2, "threads"),
+        (["{table}", "-t", "y", "--scheme", "boosted"], 2, "boosted"),
+        (["{table}", "-t", "y", "--model", "m.joblib"], 2, "--trust-model"),
+    ],
+)
+def test_errors_name_the_reason(numbers, arguments, exit_code, said):
+    filled = [each.format(table=numbers) for each in arguments]
+    result = run("outliers", *filled, exit_code=exit_code)
+    assert said in plain(result.stderr)
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+
+
+def test_json_errors_are_json(numbers):
+    result = run("outliers", numbers, "-t", "z", "--json", exit_code=4)
+    document = json.loads(result.stdout)
+    assert document["exit_code"] == 4
+    assert "no column 'z'" in document["error"]
+    assert "no column 'z'" in result.stderr
+
+
+def unexpected(*_, **__):
+    raise RuntimeError("the moon")
+
+
+@pytest.mark.parametrize(
+    ("error", "exit_code", "said"),
+    [
+        (RuntimeError("the moon"), 1, "RuntimeError: the moon"),
+        (ValueError("not from us"), 1, "--traceback"),
+        (MemoryError(), 3, "--max-rows"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (ImportError("install it with: pip install 'leafkernel[embedding]'"), 1, "[embedding]"),
+    ],
+)
+def test_what_was_not_expected(numbers, monkeypatch, error, exit_code, said):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(outliers, "outlier_scores", fail)
+    result = run("outliers", numbers, "-t", "y", *FEW, exit_code=exit_code)
+    assert said in result.stderr
+    assert "Traceback" not in result.stderr
+    shown = run("outliers", numbers, "-t", "y", *FEW, "--traceback", exit_code=exit_code)
+    assert "Traceback" in shown.stderr
+
+
+def test_nothing_is_half_written(numbers, tmp_path, monkeypatch):
+    monkeypatch.setattr(pd.DataFrame, "to_csv", unexpected)
+    run("outliers", numbers, "-t", "y", "-o", tmp_path / "out.csv", *FEW, exit_code=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["numbers.csv"]
+
+
+def test_control_characters_do_nothing():
+    assert clean("a\x1b[31mb\rc\u202e") == "a�[31mb�c�"
+    assert clean("grün\nund 森") == "grün\nund 森"
+
+
+# --- as a process
+
+
+def test_a_pipe_gets_plain_csv(numbers):
+    done = subprocess.run(
+        [*COMMAND, "outliers", numbers, "-t", "y", *FEW],
+        capture_output=True,
+        check=True,
+        env={**os.environ, "FORCE_COLOR": "1"},  # as in much of CI, where a pipe is still a pipe
+    )
+    assert done.stdout.startswith(b"row,target,prediction,score,is_outlier")
+    assert done.stdout.count(b"\n") == 41
+    assert b"\x1b" not in done.stdout + done.stderr
+    assert all(line.startswith(b"note: ") for line in done.stderr.splitlines())
+
+
+def test_a_reader_who_leaves_early(tmp_path):
+    """More than a pipe holds, of which only the first bytes are read."""
+    command = [*COMMAND, "neighbors", PENGUINS, "-t", "species", "-k", "50", "-q", *FEW]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout.read(4) == b"row,"
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(60) == 0
+
+
+def test_a_table_from_a_pipe(numbers):
+    done = subprocess.run(
+        [*COMMAND, "outliers", "-", "-t", "y", "--json", *FEW],
+        input=numbers.read_bytes(),
+        capture_output=True,
+        check=True,
+    )
+    assert json.loads(done.stdout)["rows"] == 40
+
+
+def test_exit_code_of_the_process(tmp_path):
+    command = [*COMMAND, "explore", "no.csv", "-t", "y"]
+    done = subprocess.run(command, capture_output=True, check=False)
+    assert done.returncode == 3
+    assert b"Traceback" not in done.stderr
+    assert done.stdout == b""
+
+
+@pytest.mark.parametrize("missing", ["typer", "pandas"])
+def test_without_the_extra(missing):
+    script = f"import sys; sys.modules[{missing!r}] = None; from leafkernel.cli import main; main()"
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "pip install 'leafkernel[cli]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such terminals")
+def test_a_terminal_gets_progress_and_a_table(numbers):
+    import pty
+
+    master, slave = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "90"}
+    command = [*COMMAND, "outliers", numbers, "-t", "y", *FEW]
+    with subprocess.Popen(command, stdout=slave, stderr=slave, env=environment) as process:
+        os.close(slave)
+        shown = b""
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            try:
+                part = os.read(master, 65536)
+            except OSError:  # Linux says so of the end
+                break
+            if not part:
+                break
+            shown += part
+        assert process.wait(60) == 0
+    os.close(master)
+    text = shown.decode()
+    assert "growing 20 trees" in text
+    assert "\x1b[" in text
+    assert "Out-of-bag R²" in text
+    assert "─────" in text
+    assert "20 more rows" in text

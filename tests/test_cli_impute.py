@@ -1,0 +1,82 @@
+"""``leafkernel impute``: what is filled, and what is left as it is."""
+
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+from cli_runs import run, run_json, write_birds
+
+FEW = ("--trees", "20")
+
+
+@pytest.fixture
+def birds(tmp_path):
+    return write_birds(tmp_path / "birds.csv")
+
+
+def test_impute_fills_gaps_and_changes_nothing_else(birds, tmp_path):
+    out = tmp_path / "out.csv"
+    run("impute", birds, "-t", "kind", "-o", out, *FEW)
+    before, after = pd.read_csv(birds), pd.read_csv(out)
+    assert list(before) == list(after)
+    for name in ("weight", "eggs", "pond"):
+        there = before[name].notna()
+        assert (before[name][there] == after[name][there]).all()
+        assert after[name].notna().all()
+    assert after["eggs"].dtype == np.int64  # whole numbers stay whole
+    assert set(after["pond"]) == {"north", "south"}
+    assert before["name"].equals(after["name"])
+    assert after["kind"].isna().sum() == 1  # the target is not filled
+
+
+def test_impute_says_how_much(birds):
+    document = run_json("impute", birds, *FEW)
+    assert document["filled"] == {"eggs": 6, "pond": 9, "kind": 1}
+    assert len(document["result"]) == 90
+    assert None not in {line["kind"] for line in document["result"]}
+
+
+def test_impute_leaves_text_ids_and_dates(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "id": np.arange(40),
+            "when": [None, *[f"2024-01-{1 + i % 28:02}" for i in range(39)]],
+            "remark": [None, *[f"remark number {i} of mine, in words" for i in range(39)]],
+            "wild": [None, *[bool(x) for x in rng.integers(0, 2, 39)]],
+            "price": [None, *[f"{x:.1f}".replace(".", ",") for x in rng.normal(5, 1, 39)]],
+            "size": rng.normal(size=40),
+        }
+    )
+    path, out = tmp_path / "t.csv", tmp_path / "out.csv"
+    frame.to_csv(path, index=False)
+    result = run("impute", path, "-o", out, *FEW)
+    after = pd.read_csv(out)
+    assert after["wild"][0] in (True, False)
+    assert "," in after["price"][0]
+    assert after["when"].isna()[0]
+    assert after["remark"].isna()[0]
+    assert "'when', 'remark'" in result.stderr
+    assert after["id"].tolist() == list(range(40))
+
+
+def test_impute_of_a_complete_table(tmp_path):
+    path = tmp_path / "t.csv"
+    pd.DataFrame({"a": [1.5, 2.5, 3.5] * 4, "b": ["x", "y"] * 6}).to_csv(path, index=False)
+    result = run("impute", path)
+    assert pd.read_csv(io.StringIO(result.stdout)).equals(pd.read_csv(path))
+    assert "Nothing is missing" in result.stderr
+
+
+def test_impute_keeps_types(birds, tmp_path):
+    pytest.importorskip("pyarrow")
+    frame = pd.read_csv(birds).astype({"weight": "float32", "pond": "category"})
+    frame["ring"] = pd.array([None, *range(89)], dtype="Int16") % 7
+    path, out = tmp_path / "t.parquet", tmp_path / "out.parquet"
+    frame.to_parquet(path)
+    run("impute", path, "-t", "kind", "-o", out, *FEW)
+    after = pd.read_parquet(out)
+    assert after.dtypes[["weight", "pond"]].tolist() == frame.dtypes[["weight", "pond"]].tolist()
+    assert (after["ring"] % 1 == 0).all()
+    assert after[["weight", "pond", "eggs", "ring"]].notna().all().all()

@@ -1,0 +1,213 @@
+"""Models from files: what is loaded, what is refused, and whether it is the table's."""
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from cli_runs import run, run_json
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+from leafkernel.cli._models import task_of
+
+
+class Unknown(RandomForestClassifier):
+    """A type that skops has never seen."""
+
+
+@pytest.fixture
+def table(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "a": rng.normal(size=60).round(3),
+            "b": rng.normal(size=60).round(3),
+            "c": rng.choice(["x", "y"], 60),
+        }
+    )
+    frame["label"] = np.where(frame["a"] + (frame["c"] == "x") > 0.3, "yes", "no")
+    path = tmp_path / "table.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture
+def save(table, tmp_path):
+    """Fit a model to the table's numbers, or to some columns, and save it."""
+
+    def fit_and_save(model, columns=("a", "b"), target="label", name="model.joblib", rows=60):
+        frame = pd.read_csv(table)[:rows]
+        path = tmp_path / name
+        model.fit(frame[list(columns)], frame[target])
+        if name.endswith(".skops"):
+            pytest.importorskip("skops.io").dump(model, path)
+        else:
+            joblib.dump(model, path)
+        return path
+
+    return fit_and_save
+
+
+def outliers(table, *options, **more):
+    return run("outliers", table, "-t", "label", *options, **more)
+
+
+def test_a_model_is_used_as_it_is(table, save):
+    path = save(RandomForestClassifier(13, random_state=0))
+    options = ("outliers", table, "-t", "label", "--model", path, "--trust-model")
+    document = run_json(*options)
+    assert document["trees"] == 13
+    assert document["scheme"] == "gap"
+    assert document["score"]["label"] == "Out-of-bag accuracy"
+    assert any("does not use 'c'" in note for note in document["notes"])
+
+
+def test_nothing_is_loaded_without_trust(table, tmp_path):
+    trap = tmp_path / "trap.pkl"
+    sign = tmp_path / "it ran"
+    trap.write_bytes(b"cos\nmkdir\n(V" + str(sign).encode() + b"\ntR.")
+    text = outliers(table, "--model", trap, exit_code=2).stderr
+    assert "runs code" in text
+    assert not sign.exists()
+
+
+def test_skops_files_need_no_trust(table, save):
+    path = save(RandomForestClassifier(13, random_state=0), name="model.skops")
+    assert run_json("outliers", table, "-t", "label", "--model", path)["trees"] == 13
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("left_child", 10**6), ("right_child", 0), ("feature", 10**6), ("left_child", -7)],
+)
+def test_skops_files_with_wrong_trees_are_refused(table, save, field, value):
+    """A tree that leads out of itself, in a circle, or to a feature that is not there."""
+    forest = RandomForestClassifier(3, random_state=0)
+    save(forest)
+    tree = forest.estimators_[1].tree_
+    state = tree.__getstate__()
+    state["nodes"] = state["nodes"].copy()
+    state["nodes"][field][0] = value
+    tree.__setstate__(state)
+    path = table.with_name("bad.skops")
+    pytest.importorskip("skops.io").dump(forest, path)
+    assert "trees" in outliers(table, "--model", path, exit_code=2).stderr
+
+
+def test_a_pipeline_from_skops(table, save):
+    encode = make_column_transformer((OneHotEncoder(), ["c"]), remainder="passthrough")
+    model = make_pipeline(encode, RandomForestClassifier(20, random_state=0))
+    path = save(model, columns=("c", "a"), name="model.skops")
+    assert run_json("outliers", table, "-t", "label", "--model", path)["trees"] == 20
+
+
+def test_skops_files_with_other_types_do(table, save):
+    path = save(Unknown(13, random_state=0), name="model.skops")
+    text = outliers(table, "--model", path, exit_code=2).stderr
+    assert "Unknown" in text
+    assert "--trust-model" in text
+    outliers(table, "--model", path, "--trust-model")
+
+
+def test_a_pipeline_gets_the_table_as_it_is(table, save):
+    encode = make_column_transformer((OneHotEncoder(), ["c"]), remainder="passthrough")
+    model = make_pipeline(encode, RandomForestClassifier(20, random_state=0))
+    path = save(model, columns=("a", "b", "c"))
+    document = run_json("outliers", table, "-t", "label", "--model", path, "--trust-model")
+    assert document["scheme"] == "gap"
+    assert document["score"]["value"] > 0.8
+    new = (table, "-t", "label", "--new", table, "-k", 1, "--model", path, "--trust-model")
+    assert len(run_json("neighbors", *new)["result"]) == 60
+
+
+def test_codes_of_categories_come_with_a_note(table, save):
+    frame = pd.read_csv(table)
+    coded = frame.assign(c=(frame["c"] == "y").astype(float))
+    model = RandomForestClassifier(20, random_state=0).fit(coded[["a", "b", "c"]], frame["label"])
+    path = table.with_name("coded.joblib")
+    joblib.dump(model, path)
+    document = run_json("outliers", table, "-t", "label", "--model", path, "--trust-model")
+    assert document["scheme"] == "gap"
+    assert any("'c' as numbers" in note for note in document["notes"])
+
+
+def test_another_scheme_where_there_is_no_bootstrap(table, save):
+    path = save(ExtraTreesClassifier(13, random_state=0))
+    options = (table, "-t", "label", "--model", path, "--trust-model")
+    document = run_json("outliers", *options)
+    assert document["scheme"] == "kerf"
+    assert any("kerf" in note for note in document["notes"])
+    assert "bootstrap" in run("outliers", *options, "--scheme", "gap", exit_code=4).stderr
+
+
+def test_a_model_of_other_rows_is_noticed(table, save):
+    path = save(RandomForestClassifier(13, random_state=0), rows=50)
+    document = run_json("outliers", table, "-t", "label", "--model", path, "--trust-model")
+    assert document["scheme"] == "kerf"
+    assert document["score"]["label"] == "Neighbours' accuracy"
+
+
+def test_the_model_says_what_the_target_is(table, save):
+    path = save(RandomForestRegressor(13, random_state=0), columns=("a",), target="b")
+    frame = pd.read_csv(table)
+    frame["b"] = np.tile([0, 1, 2], 20)  # few whole numbers look like classes
+    frame.to_csv(table, index=False)
+    options = ("outliers", table, "-t", "b", "--model", path, "--trust-model")
+    assert run_json(*options)["task"] == "regression"
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"), [(["a", "z"], "'z'"), (["a", "b", "label"], "'label'")]
+)
+def test_columns_that_are_not_there(table, columns, said):
+    model = RandomForestClassifier(3, random_state=0)
+    model.fit(pd.DataFrame(np.eye(len(columns)), columns=columns), np.arange(len(columns)))
+    path = table.with_name("other.joblib")
+    joblib.dump(model, path)
+    text = outliers(table, "--model", path, "--trust-model", exit_code=4).stderr
+    assert said in text
+
+
+def test_models_without_names(table):
+    frame = pd.read_csv(table)
+    model = RandomForestClassifier(9, random_state=0)
+    model.fit(frame[["a", "b"]].to_numpy(), frame["label"])
+    path = table.with_name("bare.joblib")
+    joblib.dump(model, path)
+    options = ("--model", path, "--trust-model")
+    assert "2 features" in outliers(table, *options, exit_code=4).stderr
+    outliers(table, *options, "--drop", "c")
+
+
+def test_files_that_are_no_models(table, tmp_path):
+    broken = tmp_path / "broken.joblib"
+    broken.write_bytes(b"not a pickle")
+    assert (
+        "could not be loaded"
+        in outliers(table, "--model", broken, "--trust-model", exit_code=3).stderr
+    )
+    joblib.dump({"a": 1}, broken)
+    assert "dict" in outliers(table, "--model", broken, "--trust-model", exit_code=4).stderr
+    joblib.dump(RandomForestClassifier(), broken)
+    assert "no fitted" in outliers(table, "--model", broken, "--trust-model", exit_code=4).stderr
+    fitted = LogisticRegression().fit([[0.0], [1.0]], [0, 1])
+    joblib.dump(fitted, broken)
+    outliers(table, "--model", broken, "--trust-model", "--drop", "b", "--drop", "c", exit_code=4)
+    missing = tmp_path / "missing.joblib"
+    outliers(table, "--model", missing, "--trust-model", exit_code=3)
+    outliers(table, "--model", tmp_path / "model.onnx", exit_code=2)
+
+
+def test_broken_skops(table, tmp_path):
+    pytest.importorskip("skops")
+    path = tmp_path / "m.skops"
+    path.write_bytes(b"PK nothing")
+    assert "skops.io.dump" in outliers(table, "--model", path, exit_code=3).stderr
+
+
+def test_task_of_what_says_nothing():
+    assert task_of(None) is None
+    assert task_of(RandomForestRegressor()) == "regression"

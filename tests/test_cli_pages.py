@@ -1,0 +1,85 @@
+"""``leafkernel explore`` and ``demo``: the page, and what it is not written over."""
+
+import pandas as pd
+import pytest
+from cli_runs import run, run_json, write_birds
+
+from leafkernel.cli.commands import explore
+
+PAGE = ("--embedding", "pca", "--trees", "20")
+
+
+@pytest.fixture
+def birds(tmp_path):
+    return write_birds(tmp_path / "birds.csv")
+
+
+def test_explore_writes_one_page(birds, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = run("explore", birds, "-t", "kind", *PAGE)
+    page = tmp_path / "birds.html"
+    assert result.stdout.strip() == str(page.resolve())
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+    # A page of ours may be written again.
+    document = run_json("explore", birds, "-t", "kind", *PAGE)
+    assert document["bytes"] == page.stat().st_size
+    assert document["page"] == str(page.resolve())
+
+
+def test_explore_overwrites_nothing_else(birds, tmp_path):
+    other = tmp_path / "other.html"
+    other.write_text("<p>my own page")
+    options = ("explore", birds, "-t", "kind", "-o", other, *PAGE)
+    assert "--force" in run(*options, exit_code=2).stderr
+    assert other.read_text() == "<p>my own page"
+    run(*options, "--force")
+    assert "leafkernel" in other.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["page.csv", "page", "no/folder/page.html"])
+def test_pages_that_cannot_be_written(birds, tmp_path, name):
+    exit_code = 3 if "/" in name else 2
+    run("explore", birds, "-t", "kind", "-o", tmp_path / name, *PAGE, exit_code=exit_code)
+
+
+def test_ids_are_row_numbers_of_the_file(birds, tmp_path, monkeypatch):
+    path = tmp_path / "t.csv"
+    pd.read_csv(birds).drop(columns="name").to_csv(path, index=False)
+    seen = {}
+
+    def build_report(prox, X, y, **options):
+        seen.update(options)
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(explore, "build_report", build_report)
+    run("explore", path, "-t", "kind", *PAGE, exit_code=130)
+    assert seen["ids"].tolist() == [str(i) for i in range(90) if i != 7]
+    run("explore", path, "-t", "weight", *PAGE, exit_code=130)
+    assert seen["ids"] is None
+    assert not (tmp_path / "t.html").exists()
+
+
+def test_a_page_has_no_more_rows_than_it_can_show(birds, tmp_path, monkeypatch):
+    monkeypatch.setattr(explore, "MOST_ROWS", 40)
+    options = ("explore", birds, "-t", "weight", "-o", tmp_path / "page.html", *PAGE)
+    document = run_json(*options, "--max-rows", 50)
+    assert document["rows"] == 40
+    assert any("random sample of 40" in note for note in document["notes"])
+
+
+def test_demo(tmp_path):
+    page = tmp_path / "demo.html"
+    result = run("demo", "-o", page, *PAGE)
+    assert result.stdout.strip() == str(page.resolve())
+    assert page.stat().st_size > 100_000
+
+
+def test_pages_are_opened_when_asked(birds, tmp_path, monkeypatch):
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    page = tmp_path / "page.html"
+    run("explore", birds, "-t", "kind", "-o", page, *PAGE)
+    assert opened == []
+    run("explore", birds, "-t", "kind", "-o", page, "--open", *PAGE)
+    assert opened == [page.resolve().as_uri()]

@@ -1,0 +1,3 @@
+import createScatterplot from 'regl-scatterplot';
+
+globalThis.createScatterplot = createScatterplot;
