@@ -20,6 +20,7 @@ from leafkernel import ForestProximity
 from leafkernel.explorer import build_report, report
 from leafkernel.explorer._blob import Blob
 from leafkernel.explorer._columns import read_column
+from leafkernel.explorer._map import close_gaps
 from leafkernel.explorer._why import explain_neighbors
 from leafkernel.tasks import class_prototypes, explain_pair, outlier_scores
 from leafkernel.tasks._paths import read_trees
@@ -412,3 +413,15 @@ class TestPage:
         prox, X, labels = flowers
         first, second = (build_report(prox, X, labels, method="umap") for _ in range(2))
         assert first.html() == second.html()
+
+
+def test_gaps_between_groups_are_closed(rng):
+    groups = rng.uniform(size=(3, 50, 2))
+    points = np.concatenate([groups[0], groups[1] + [100, 0], groups[2] + [1e6, -1e6]])
+    closed = close_gaps(points)
+    assert np.ptp(closed, axis=0).max() < 4
+    for axis in range(2):
+        np.testing.assert_array_equal(np.argsort(closed[:, axis]), np.argsort(points[:, axis]))
+    near = close_gaps(groups[0])
+    np.testing.assert_allclose(near - near.min(axis=0), groups[0] - groups[0].min(axis=0))
+    np.testing.assert_array_equal(close_gaps(np.zeros((5, 2))), np.zeros((5, 2)))

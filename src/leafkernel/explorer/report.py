@@ -6,7 +6,6 @@ import html
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.metadata import version
-from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -26,13 +25,14 @@ from leafkernel.explorer._forest import (
     without_self,
 )
 from leafkernel.explorer._judgement import Judgement
+from leafkernel.explorer._map import ABOUT_MAPS, MAP_LABELS, MAPS, draw_map
 from leafkernel.explorer._page import make_page
 from leafkernel.explorer._prototypes import prototypes
 from leafkernel.explorer._why import Reasons, explain_neighbors
 from leafkernel.forests import RawLeaves
 from leafkernel.forests._base import numbered_names
 from leafkernel.proximity import ForestProximity
-from leafkernel.tasks import LeafEmbedding, outlier_scores
+from leafkernel.tasks import outlier_scores
 from leafkernel.tasks._base import check_length, check_proximity, check_same_samples
 
 Array = npt.NDArray[Any]
@@ -43,24 +43,6 @@ MOST_ROWS = 100_000
 _MOST_COLUMNS = 300
 # Shares of more classes than these are not shown one by one.
 _MOST_SHARES = 20
-# UMAP repeats itself only on one thread; above this many rows that takes too long.
-_MOST_REPEATABLE = 20_000
-_FEWEST_FOR_UMAP = 30
-
-METHODS = ("auto", "umap", "tsne", "phate", "pca", "spectral", "diffusion", "mds")
-_LABELS = {
-    "umap": "Leaf UMAP",
-    "tsne": "Leaf t-SNE",
-    "phate": "Leaf PHATE",
-    "pca": "Leaf PCA",
-    "spectral": "Spectral map",
-    "diffusion": "Diffusion map",
-    "mds": "Breiman's scaling",
-}
-_ABOUT = (
-    "Rows that share leaves in many trees lie near each other; only nearness has a meaning, "
-    "the axes have none."
-)
 
 
 @dataclass(frozen=True, repr=False)
@@ -199,7 +181,7 @@ def build_report(
     150
     """
     check_proximity(prox)
-    check_choice("method", method, METHODS)
+    check_choice("method", method, MAPS)
     check_count("n_neighbors", n_neighbors)
     n = _check_rows(prox, X, y, shown, ids)
     step = on_step or (lambda _: None)
@@ -226,7 +208,7 @@ def build_report(
             others, trees, np.maximum(neighbors, 0), len(feature_names), most=3
         )
     step("map")
-    chosen, points = _embed(prox, X, y, n, method, random_state)
+    chosen, points = draw_map(prox, X, y, n, method, random_state)
 
     step("page")
     blob = Blob()
@@ -247,8 +229,8 @@ def build_report(
         "score": {key: value for key, value in score.items() if key != "value"},
         "notes": [*map(str, notes), *left_out],
         "embedding": {
-            "label": _LABELS[chosen],
-            "about": _ABOUT,
+            "label": MAP_LABELS[chosen],
+            "about": ABOUT_MAPS,
             "x": blob.add(points[:, 0], "float32"),
             "y": blob.add(points[:, 1], "float32"),
         },
@@ -328,29 +310,6 @@ def _most_important(
     which = "the first" if importances is None else "the most important"
     note = f"The page shows {which} {_MOST_COLUMNS} of {len(columns)} columns."
     return [columns[j] for j in kept], [note]
-
-
-def _embed(
-    prox: ForestProximity, X: Any, y: Any, n: int, method: str, random_state: int
-) -> tuple[str, Array]:
-    """Return the method chosen and the points, shape (n, 2)."""
-    if method == "auto":
-        has_umap = find_spec("umap") is not None
-        method = "umap" if has_umap and n >= _FEWEST_FOR_UMAP else "pca"
-    scheme = "uniform" if method == "mds" else "kerf"
-    symmetric = prox
-    if prox.scheme_.name != scheme or prox.diagonal != "scheme":
-        symmetric = ForestProximity(prox.forest_, scheme, n_jobs=prox.n_jobs).fit(X, y)
-    seed = None if method == "umap" and n > _MOST_REPEATABLE else random_state
-    model = LeafEmbedding(
-        symmetric,
-        method=method,
-        n_neighbors=min(30, n - 1),
-        # Wider than UMAP's own, so that the points of a group can be told apart and clicked.
-        parameters={"min_dist": 0.3} if method == "umap" else None,
-        random_state=seed,
-    )
-    return method, model.fit_transform(X)
 
 
 def _texts(values: Any) -> list[str]:

@@ -204,7 +204,11 @@ class LeafEmbedding(Embedding):
         few = k if self.method != "phate" else max(k, min(_LANDMARK_PCA, n - 1))
         start = None
         if self.method == "phate" or prox.scheme_.separable:
-            start = PrincipalMap.fit(LeafCoordinates(prox), n, few, random_state=seed).scores
+            # Layouts and groups only begin here: to ten digits, as the default gives them, these
+            # components would take longer than all the rest where leaves are small.
+            start = PrincipalMap.fit(
+                LeafCoordinates(prox), n, few, solver="randomized", random_state=seed
+            ).scores
         if self.method == "phate" and start is not None:
             return PhateOfKernel(prox, start, k, random_state=seed, **options)
         options = {"n_components": k, **self._chance(prox, seed), **options}
