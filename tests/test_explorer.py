@@ -274,6 +274,7 @@ class TestTables:
             column = read_column("when", dates)
             assert column.is_date
             np.testing.assert_array_equal(column.values, [1.5, np.nan, 19782.5])
+            assert column.describe(Blob())["data"]["dtype"] == "float64"
 
     def test_the_most_important_of_many_columns(self, rng):
         X = pd.DataFrame(rng.normal(size=(60, 400))).add_prefix("c")

@@ -66,9 +66,10 @@ class PageColumn:
             known = self.values[~np.isnan(self.values)]
             whole = bool(np.all(known == np.round(known)))
             large = bool(np.any(np.abs(known) > (_EXACT_IN_SINGLE if whole else 1e37)))
+            has_time = self.is_date and not whole  # in single precision a day is cut in minutes
             about["integer"] = whole
             about["date"] = self.is_date
-            about["data"] = blob.add(self.values, "float64" if large else "float32")
+            about["data"] = blob.add(self.values, "float64" if large or has_time else "float32")
         elif self.kind == "category":
             about["categories"] = list(self.categories)
             about["data"] = blob.add_codes(self.values, len(self.categories))

@@ -109,6 +109,9 @@ class Judgement:
         return {
             "label": f"{kind} R²",
             "value": explained,
-            "text": f"{explained:.3f}, typically off by {error:.4g}",
-            "baseline": {"label": "always the mean is off by", "text": f"{spread:.4g}"},
+            "text": f"{explained:.3f}",
+            "baseline": {
+                "label": f"typical error {error:.4g}; if always the mean were predicted",
+                "text": f"{spread:.4g}",
+            },
         }

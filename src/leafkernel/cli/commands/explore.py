@@ -117,7 +117,7 @@ def write_page(
     talk.step(f"writing {page.name}")
     path = report.save(page)
     size = path.stat().st_size
-    talk.summary({**study.lines(), "page": f"{format_bytes(size)}, one file that works offline:"})
+    talk.summary({**study.lines(), "page": f"{format_bytes(size)}, one file that works offline"})
     if talk.json:
         talk.document({**study.about(), "page": str(path), "bytes": size})
     else:

@@ -34,10 +34,7 @@ class App {
     const isRow = view.row >= 0 && view.row < this.report.n;
     if (isRow) this.select(view.row, { keepTab: view.tab !== null, quiet: true });
     else this.renderRow();
-    if (this.plot && view.view) {
-      this.plot.atHome = false;
-      this.plot.lookAt(...view.view, false);
-    }
+    if (view.view) this.plot?.show(view.view, false);
   }
 
   // --- Header, colours, legend
@@ -105,6 +102,8 @@ class App {
   async paint() {
     byId('color-by').value = this.colour.key;
     this.scale = colourScale(this.colour, this.theme);
+    const only = [...(this.only ?? [])].filter((code) => this.scale.entries?.[code]);
+    this.only = only.length ? new Set(only) : null; // a link may ask for what is not there
     this.targetScale =
       this.colour === this.report.target ? this.scale : colourScale(this.report.target, this.theme);
     drawLegend(this);
@@ -112,11 +111,11 @@ class App {
   }
 
   /** A click on the legend: this class alone; more clicks add and take away. */
-  async isolate(code) {
+  isolate(code) {
     const only = new Set(this.only ?? []);
     if (!only.delete(code)) only.add(code);
     this.only = only.size ? only : null;
-    await this.paint();
+    this.paint();
     byId('legend').querySelectorAll('.legend-entry')[code]?.focus();
     writeView(this);
   }
@@ -187,6 +186,7 @@ class App {
     if (row !== this.row && this.row >= 0 && !isBack && !quiet) this.trail.push(this.row);
     const changed = row !== this.row;
     this.row = row;
+    if (this.trail.at(-1) === row) this.trail.pop(); // chosen again, or gone back to
     if (this.plot) {
       this.plot.point(-1);
       this.plot.select(row, row < 0 ? [] : this.report.neighbors(row));
@@ -204,7 +204,7 @@ class App {
     byId('to-details').hidden = row < 0;
     let text = '';
     if (row >= 0) {
-      text = `${report.label(row)}: ${report.target.name} ${report.target.text(row)}, predicted ${report.prediction.text(row)}`;
+      text = `${report.label(row)}: ${report.target.name} = ${report.target.text(row)}, predicted ${report.prediction.text(row)}`;
       if (report.isMistake(row)) text += ' ✗';
     }
     byId('status').textContent = text;
@@ -221,8 +221,18 @@ class App {
     byId('details-title')?.focus();
   }
 
+  /** Select a row that a panel names, and read on there. */
+  open(row) {
+    this.select(row);
+    byId('details-title')?.focus();
+  }
+
   renderRow() {
-    byId('panel-row').replaceChildren(renderDetails(this, this.row));
+    const shown = byId('panel-row');
+    const isHeld = shown.contains(document.activeElement);
+    shown.replaceChildren(renderDetails(this, this.row));
+    // What had the focus is gone: a keyboard's reader would start at the top of the page.
+    if (isHeld) (byId('details-title') ?? shown).focus({ preventScroll: true });
   }
 
   // --- Tabs
@@ -279,6 +289,8 @@ class App {
     // Made when first asked for: a table of 100,000 rows takes a moment to sort.
     if (tab.render && !byId(`panel-${tab.key}`).hasChildNodes()) this.renderTab(tab.key);
     byId('tab-panels').scrollTop = 0;
+    // On a phone the page itself is scrolled: start where the tab starts.
+    if (byId('panel').getBoundingClientRect().top < 0) byId('panel').scrollIntoView();
     if (!quiet) writeView(this);
   }
 
@@ -307,8 +319,8 @@ class App {
       this.only = view.only;
       this.paint();
     }
-    if (this.trail.at(-1) === view.row) this.trail.pop();
-    this.select(view.row, { keepTab: true, quiet: true });
+    this.select(view.row, { keepTab: true, quiet: true, bringIntoView: false });
     this.openTab(view.tab ?? 'row', { quiet: true });
+    this.plot?.show(view.view);
   }
 }

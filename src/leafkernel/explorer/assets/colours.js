@@ -77,9 +77,10 @@ function colourScale(column, theme) {
 
 function numberScale(column, theme) {
   // The middle 96%, so that one wild value does not paint all the others alike.
-  const at = column.quantiles();
+  const at = (column.like ?? column).quantiles();
   let [low, high] = [at(0.02), at(0.98)];
-  if (!(high > low)) [low, high] = [at(0), at(1)];
+  const isWhole = !(high > low);
+  if (isWhole) [low, high] = [at(0), at(1)];
   const span = high - low || 1;
   const ramp = visibleRamp(theme);
   const colours = [GREY[theme]];
@@ -88,20 +89,24 @@ function numberScale(column, theme) {
     if (!Number.isFinite(value)) return 0;
     return 1 + Math.round(Math.min(Math.max((value - low) / span, 0), 1) * (STEPS - 1));
   });
-  return { kind: 'number', column, codes, colours, low, high, ramp };
+  return { kind: 'number', column, codes, colours, low, high, isWhole, ramp };
+}
+
+function countCodes({ data, categories }) {
+  const counts = new Float64Array(categories.length);
+  for (const code of data) if (code < counts.length) counts[code]++;
+  return counts;
 }
 
 function classScale(column, theme) {
-  const counts = new Float64Array(column.categories.length);
-  let missing = 0;
-  for (const code of column.data) {
-    if (code < counts.length) counts[code]++;
-    else missing++;
-  }
-  const shown = Array.from(counts.keys()).filter((code) => counts[code] > 0);
+  const counts = countCodes(column);
+  const missing = column.data.length - counts.reduce((sum, count) => sum + count, 0);
+  // A class has one colour among the true and the predicted, even if it is never predicted.
+  const weights = column.like ? countCodes(column.like) : counts;
+  const shown = Array.from(weights.keys()).filter((code) => weights[code] > 0 || counts[code] > 0);
   let kept = shown;
   if (shown.length > MAX_CLASSES) {
-    kept = [...shown].sort((a, b) => counts[b] - counts[a]).slice(0, MAX_CLASSES);
+    kept = [...shown].sort((a, b) => weights[b] - weights[a]).slice(0, MAX_CLASSES);
   }
   const palette = CLASS_COLOURS[theme];
   const paint = (i) => {

@@ -6,13 +6,17 @@ const collator = new Intl.Collator(undefined, {
   sensitivity: 'base',
 });
 
-/** Five significant digits, no grouping (years and codes are numbers, too). */
+function withMinus(text) {
+  return text.replaceAll('-', '−');
+}
+
+/** Five significant digits or all before the point, no grouping (years and codes are numbers, too). */
 function formatNumber(value) {
   if (!Number.isFinite(value)) return MISSING_TEXT;
   const size = Math.abs(value);
-  if (size !== 0 && (size >= 1e9 || size < 1e-4)) return value.toExponential(2).replace('-', '−');
-  const text = Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(5)));
-  return text.replace('-', '−');
+  if (size !== 0 && (size >= 1e9 || size < 1e-4)) return withMinus(value.toExponential(2));
+  if (Number.isInteger(value)) return withMinus(String(value));
+  return withMinus(String(size >= 1e5 ? Math.round(value) : Number(value.toPrecision(5))));
 }
 
 /** Days since 1970 as a date, with the hour and minute where there are some. */
@@ -36,7 +40,9 @@ function formatShare(share) {
   if (!Number.isFinite(share)) return MISSING_TEXT;
   const percent = share * 100;
   if (percent > 0 && percent < 0.1) return '<0.1%';
-  return `${percent.toFixed(percent < 10 ? 1 : 0)}%`;
+  // Nearly all is not all: 100% beside another class's 0.3% would be too much.
+  if (percent > 99 && percent < 99.999) return percent > 99.9 ? '>99.9%' : `${percent.toFixed(1)}%`;
+  return `${percent.toFixed(percent < 9.95 ? 1 : 0)}%`;
 }
 
 function formatCount(count) {
@@ -114,10 +120,15 @@ class Report {
     }
     this.isClassification = header.task === 'classification';
     // What the forest says, to the digits that mean something.
-    this.outlier.format = (score) => score.toFixed(1).replace('-', '−');
+    this.outlier.format = (score) => {
+      if (!Number.isFinite(score)) return MISSING_TEXT;
+      const digits = Math.abs(score) < 1000 ? 1 : 0;
+      return withMinus((Number(score.toFixed(digits)) || 0).toFixed(digits));
+    };
+    this.prediction.like = this.target; // coloured alike, to be compared
     this.error.format = this.isClassification
       ? (error) => Math.abs(error).toFixed(3)
-      : (error) => formatNumber(Number(error.toPrecision(3)));
+      : (error) => formatNumber(error < 1000 ? Number(error.toPrecision(3)) : Math.round(error));
     this.mistakes = this.isClassification ? this.findMistakes() : null;
     this.ranked = this.rankColumns();
   }
@@ -138,9 +149,8 @@ class Report {
   findMistakes() {
     const data = new Uint8Array(this.n);
     for (let row = 0; row < this.n; row++) {
-      const predicted = this.prediction.value(row);
-      if (predicted === null) data[row] = 255;
-      else data[row] = String(predicted) === String(this.target.value(row)) ? 0 : 1;
+      if (this.prediction.isMissing(row)) data[row] = 255;
+      else data[row] = this.prediction.data[row] === this.target.data[row] ? 0 : 1;
     }
     const raw = {
       name: 'right or wrong',

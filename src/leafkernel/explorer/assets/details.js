@@ -3,7 +3,7 @@
 const SHARES_SHOWN = 6;
 
 function rowButton(app, row) {
-  return button(app.report.id(row), () => app.select(row), {
+  return button(app.report.id(row), () => app.open(row), {
     class: 'row-link',
     'data-go': String(row),
     title: `Show ${app.report.label(row)}`,
@@ -28,7 +28,7 @@ function renderNoRow() {
     make(
       'p',
       { class: 'muted' },
-      'Or search for one, or start from the outliers and mistakes in the tabs above. ',
+      'Or search for one, or start from a table in the tabs above. ',
       'With the keyboard: Tab to the map, then the arrow keys.',
     ),
   );

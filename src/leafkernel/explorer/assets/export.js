@@ -1,13 +1,13 @@
 // Files to keep. A spreadsheet runs text that starts like a formula, so such text is defused.
 
-const FORMULA_START = /^[=+\-@\t\r]/;
-const PLAIN_NUMBER = /^[+-]?\d+(\.\d+)?(e[+-]?\d+)?$/i;
+const FORMULA_START = /^ *[=+\-@\t\r\n]/;
+const PLAIN_NUMBER = /^ *[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)? *$/i;
 
 /** One cell of a CSV file (RFC 4180). Numbers are never touched; text like a formula gets an apostrophe. */
 function csvCell(value) {
   if (value === null || value === undefined || Number.isNaN(value)) return '';
   if (typeof value === 'number') return String(value);
-  let text = String(value);
+  let text = String(value).replaceAll('\0', ''); // which no CSV may hold
   if (FORMULA_START.test(text) && !PLAIN_NUMBER.test(text)) text = `'${text}`;
   return /[",\r\n\t]/.test(text) || text !== text.trim() ? `"${text.replaceAll('"', '""')}"` : text;
 }

@@ -32,7 +32,6 @@ function renderAbout(app) {
       make('b', {}, report.embedding.label),
       '. ',
       report.embedding.about,
-      ' Near points are alike; directions and the axes mean nothing by themselves.',
     ),
     make('h3', {}, 'Words used here'),
     make(

@@ -4,7 +4,8 @@ function drawLegend(app) {
   const { scale } = app;
   byId('legend-title').textContent = app.report.nameOf(app.colour);
   if (scale.kind === 'number') {
-    const { low, high, ramp } = scale;
+    const { low, high, isWhole, ramp } = scale;
+    const range = isWhole ? 'All values' : 'The middle 96% of values';
     byId('legend-body').replaceChildren(
       make('div', {
         class: 'ramp',
@@ -19,7 +20,7 @@ function drawLegend(app) {
       make(
         'p',
         { class: 'note' },
-        `The middle 96% of values${app.colour.missing ? '; grey: missing' : ''}`,
+        `${range}${app.colour.missing ? '; grey: missing' : ''}`,
       ),
     );
     return;

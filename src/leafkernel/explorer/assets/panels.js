@@ -37,7 +37,7 @@ function columnField(app, column, name = app.report.nameOf(column)) {
 
 function rowTable(app, options) {
   return new PagedTable({
-    onOpen: (row) => app.select(row),
+    onOpen: (row) => app.open(row),
     onPoint: (row) => app.point(row),
     ...options,
   }).element;
@@ -53,10 +53,10 @@ function renderOutliers(app) {
   const { report } = app;
   const rows = rowsWhere(report, (row) => !report.outlier.isMissing(row));
   const high = rows.filter((row) => report.outlier.data[row] > 10).length;
-  const kin = report.isClassification ? 'the other rows of its class' : 'the other rows';
+  const kin = report.isClassification ? 'the others of their class' : 'the others';
   return panel(
     'Outliers',
-    `Rows that are unlike ${kin}, by Breiman’s measure: few near neighbours, far below the usual. ` +
+    `Rows that are unlike ${kin}, by Breiman’s measure: far less proximity to them than is usual. ` +
       `A score above 10 deserves a look; ${plural(high, 'row')} ${high === 1 ? 'has' : 'have'} one.`,
     rowTable(app, {
       label: 'Outliers',
@@ -95,6 +95,7 @@ function renderMistakes(app) {
   const misled = {
     name: report.isClassification ? 'misled by' : 'nearest rows',
     text: true,
+    wraps: true,
     cell: (row) =>
       misleaders(report, row).flatMap(({ row: other }, i) => [
         i ? ', ' : '',
@@ -108,18 +109,23 @@ function renderMistakes(app) {
   };
   const judges = report.shares ? 'the trees which had not seen them got' : 'their neighbours get';
   const intro = report.isClassification
-    ? `${plural(rows.length, 'row')} of ${formatCount(report.n)} that ${judges} wrong, worst first: ` +
-      'the error is what the true class lacks of the whole. Beside each, its nearest rows of the class predicted.'
+    ? `${formatCount(rows.length)} of ${plural(report.n, 'row')} that ${judges} wrong, worst first. ` +
+      'The error is one minus the share of the true class: 1 is sure and wrong. ' +
+      'Beside each row, its nearest rows of the class predicted.'
     : 'The rows whose prediction is furthest off, worst first, with the rows nearest to each and their values.';
+  const title = report.isClassification ? 'Mistakes' : 'Largest errors';
+  if (!rows.length) {
+    const right = 'None: every row that has a prediction was predicted right.';
+    return panel(title, report.isClassification ? right : 'No row has a prediction.');
+  }
   return panel(
-    report.isClassification ? 'Mistakes' : 'Largest errors',
+    title,
     intro,
     rowTable(app, {
       label: 'Mistakes',
       file: 'mistakes',
       items: rows,
       sort: { field: 3, down: true },
-      empty: 'None: every row that has a prediction was predicted right.',
       fields: [
         rowField(app),
         columnField(app, report.target, 'true'),
@@ -179,6 +185,7 @@ function renderAllRows(app) {
   const toggle = () => {
     app.allColumns = !app.allColumns;
     app.renderTab('rows');
+    byId('show-columns').focus();
   };
   return panel(
     'All rows',
@@ -192,6 +199,7 @@ function renderAllRows(app) {
       }),
       report.ranked.length > VALUES_SHOWN
         ? button(many ? `Show all ${report.ranked.length} columns` : 'Show fewer columns', toggle, {
+            id: 'show-columns',
             class: 'quiet',
           })
         : null,

@@ -145,6 +145,13 @@ class Plot {
     this.lookAt(0, 0, this.homeDistance(), smooth);
   }
 
+  /** Look where an address says: at `[x, y, distance]`, or at everything. */
+  show(view, smooth = true) {
+    if (!view) return this.home(smooth);
+    this.atHome = false;
+    this.lookAt(...view, smooth);
+  }
+
   zoom(factor) {
     this.atHome = false;
     const { x, y, distance } = this.aimed();
@@ -165,13 +172,15 @@ class Plot {
 
   /** Move the camera only where the row would not be seen. */
   bringIntoView(row) {
-    const [px, py] = this.position(row);
+    const { x, y, distance } = this.aimed(); // not where a move under way happens to be
+    const scale = this.height / 2 / distance;
     const margin = 24;
     const inside =
-      px > margin && py > margin && px < this.width - margin && py < this.height - margin;
+      Math.abs(this.points.x[row] - x) * scale < this.width / 2 - margin &&
+      Math.abs(this.points.y[row] - y) * scale < this.height / 2 - margin;
     if (inside) return;
     this.atHome = false;
-    this.lookAt(this.points.x[row], this.points.y[row], this.aimed().distance);
+    this.lookAt(this.points.x[row], this.points.y[row], distance);
   }
 
   /** Pixels of a row in the plot. */
@@ -199,7 +208,9 @@ class Plot {
 
   /** The next row in a direction: near, and rather straight ahead than aside. */
   step(row, stepX, stepY) {
-    if (row < 0) return this.nearest(this.width / 2, this.height / 2, Math.hypot);
+    if (row < 0) {
+      return this.nearest(this.width / 2, this.height / 2, (dx, dy) => Math.hypot(dx, dy));
+    }
     const [px, py] = this.position(row);
     return this.nearest(px, py, (dx, dy) => {
       const ahead = dx * stepX + dy * stepY;

@@ -10,6 +10,7 @@ function renderPrototypes(app) {
   const toggle = () => {
     app.allLines = !app.allLines;
     app.renderTab('prototypes');
+    byId('show-lines').focus();
   };
   const cards = report.prototypes.map((prototype) =>
     make(
@@ -57,6 +58,7 @@ function renderPrototypes(app) {
       make('span', {}, plural(cards.length, 'prototype')),
       isLong
         ? button(app.allLines ? 'Show fewer columns' : 'Show all columns', toggle, {
+            id: 'show-lines',
             class: 'quiet',
           })
         : null,
@@ -74,6 +76,7 @@ function prototypeLine(report, { column: index, middle, low, high, value, share 
   const column = report.columns[index];
   const name = make('th', { scope: 'row' }, column.name);
   if (!column.isNumber) {
+    const text = String(column.categories[value] ?? MISSING_TEXT);
     return make(
       'tr',
       {},
@@ -81,8 +84,8 @@ function prototypeLine(report, { column: index, middle, low, high, value, share 
       make('td', {}, bar(share)),
       make(
         'td',
-        { class: 'number' },
-        `${String(column.categories[value] ?? MISSING_TEXT)} `,
+        { class: 'number', title: text },
+        `${text} `,
         make('small', {}, formatShare(share)),
       ),
     );

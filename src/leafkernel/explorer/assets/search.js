@@ -17,7 +17,7 @@ function findRows(report, query) {
     const row = Number(wanted);
     if (Number.isInteger(row) && row >= 0 && row < report.n) add(0, row, null);
   }
-  for (let row = 0; row < report.n && groups[1].length < RESULTS; row++) {
+  for (let row = 0; row < report.n; row++) {
     const id = report.id(row).toLowerCase();
     if (id === wanted) add(0, row, null);
     else if (id.startsWith(wanted)) add(1, row, null);
@@ -49,16 +49,19 @@ function listenToSearch(app) {
   let waiting = 0;
 
   const close = () => {
+    clearTimeout(waiting);
+    waiting = 0;
     list.hidden = true;
     input.setAttribute('aria-expanded', 'false');
     input.removeAttribute('aria-activedescendant');
   };
   const mark = () => {
+    if (!found.length) return input.removeAttribute('aria-activedescendant');
     [...list.children].forEach((item, i) =>
       item.setAttribute('aria-selected', String(i === active)),
     );
-    if (found.length) input.setAttribute('aria-activedescendant', `result-${active}`);
-    list.children[active]?.scrollIntoView({ block: 'nearest' });
+    input.setAttribute('aria-activedescendant', `result-${active}`);
+    list.children[active].scrollIntoView({ block: 'nearest' });
   };
   const choose = (i) => {
     if (!found[i]) return;
@@ -105,10 +108,11 @@ function listenToSearch(app) {
   input.addEventListener('keydown', (event) => {
     if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
       event.preventDefault();
+      if (list.hidden) return show();
       const step = event.key === 'ArrowDown' ? 1 : -1;
       active = (active + step + found.length) % Math.max(found.length, 1);
       mark();
-    } else if (event.key === 'Enter') {
+    } else if (event.key === 'Enter' && !event.isComposing) {
       if (list.hidden || waiting) show();
       choose(Math.min(active, found.length - 1));
     } else if (event.key === 'Escape') {

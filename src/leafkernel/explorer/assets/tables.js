@@ -6,7 +6,8 @@ const PAGE_SIZE = 25;
  * A table over things numbered `items`.
  *
  * Each field has `name`, `key(item)` to sort by (a number, or a string where `text` is true),
- * `cell(item)` for the page (text or elements) and may have `csv(item)` for the file.
+ * `cell(item)` for the page (text or elements) and may have `csv(item)` for the file; its cells are
+ * cut to one line unless `wraps` is true.
  */
 class PagedTable {
   constructor({ label, fields, items, noun = 'row', file, sort, onOpen, onPoint, empty }) {
@@ -52,7 +53,7 @@ class PagedTable {
     this.order();
     this.page = 0;
     this.render();
-    this.element.querySelectorAll('thead button')[field].focus();
+    this.element.querySelectorAll('thead th')[field].querySelector('button').focus();
   }
 
   turn(pages) {
@@ -90,13 +91,14 @@ class PagedTable {
       const cells = this.fields.map((field) => {
         const content = field.cell(item);
         const title = typeof content === 'string' ? content : null; // long text is cut short
-        return make('td', { class: field.text ? '' : 'number', title }, content);
+        const kind = field.wraps ? 'wraps' : field.text ? '' : 'number';
+        return make('td', { class: kind, title }, content);
       });
       const on = {};
       if (this.onOpen) on.click = (event) => event.target.closest('button') || this.onOpen(item);
       if (this.onPoint) {
-        on.mouseenter = () => this.onPoint(item);
-        on.mouseleave = () => this.onPoint(-1);
+        on.mouseenter = on.focusin = () => this.onPoint(item);
+        on.mouseleave = on.focusout = () => this.onPoint(-1);
       }
       return make('tr', { class: this.onOpen ? 'opens' : '', 'data-row': String(item), on }, cells);
     });
@@ -148,6 +150,7 @@ class PagedTable {
   }
 
   render() {
+    this.onPoint?.(-1); // the row pointed at may go away
     if (!this.items.length) {
       this.element.replaceChildren(make('p', { class: 'empty' }, this.empty ?? 'Nothing to show.'));
       return;

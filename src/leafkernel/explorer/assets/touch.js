@@ -55,4 +55,5 @@ function listenToTouch(plot) {
     }
     start = null;
   });
+  canvas.addEventListener('touchcancel', () => (start = null));
 }

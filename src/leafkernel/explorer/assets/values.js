@@ -71,7 +71,7 @@ function valueSection(app, row, neighbors) {
     ),
     rest > 0
       ? button(
-          app.allValues ? 'Show the most important only' : `Show all ${columns.length}`,
+          app.allValues ? 'Show the most important only' : `Show all ${columns.length} columns`,
           toggle,
           {
             id: 'show-values',
