@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.linalg import eigh
-from sklearn.datasets import load_digits, load_wine
+from sklearn.datasets import load_digits, load_wine, make_classification
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.neighbors import KNeighborsClassifier
@@ -292,3 +292,9 @@ def test_umap_without_a_seed_uses_all_threads(iris):
         prox = ForestProximity(forest, "kerf", n_jobs=2).fit(X, y)
         model = LeafEmbedding(prox, method="umap", random_state=seed).fit(X, y)
         assert model._map.method.model.n_jobs == threads
+
+
+def test_libraries_do_not_print_on_the_standard_output(capsys):
+    X, y = make_classification(300, 5, random_state=0)  # its stress has not settled in the end
+    LeafEmbedding(method="phate", random_state=0).fit(X, y)
+    assert capsys.readouterr().out == ""

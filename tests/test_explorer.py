@@ -11,10 +11,11 @@ import pandas as pd
 import polars as pl
 import pytest
 from lightgbm import LGBMRegressor
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array, csr_array
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor, RandomTreesEmbedding
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from leafkernel import ForestProximity
 from leafkernel.explorer import build_report, report
@@ -25,6 +26,7 @@ from leafkernel.explorer._why import explain_neighbors
 from leafkernel.tasks import class_prototypes, explain_pair, outlier_scores
 from leafkernel.tasks._paths import read_trees
 
+DATES = [pd.Timestamp("2020-01-01"), pd.Timestamp("2020-01-02"), pd.Timestamp("2021-01-01")]
 HOSTILE = "</script><img src=x onerror=\"alert('1')\">{{data}}<!--"
 
 
@@ -66,7 +68,7 @@ class TestClassification:
         np.testing.assert_allclose(
             page["neighbors"]["proximity"].reshape(150, 10), similarity, rtol=1e-6
         )
-        makers = np.diff(flowers[0].proximity().indptr)
+        makers = (flowers[0].proximity().toarray() > 0).sum(axis=1)
         np.testing.assert_array_equal(page["neighbors"]["makers"], makers)
 
     def test_predictions_are_the_forests_out_of_bag(self, flowers, page):
@@ -98,6 +100,13 @@ class TestClassification:
             middles = [feature["middle"] for feature in found["features"]]
             np.testing.assert_allclose(middles, known.median[c])
             np.testing.assert_allclose([f["low"] for f in found["features"]], known.lower[c])
+
+    def test_prototypes_are_of_their_class(self, iris):
+        X, _ = iris
+        labels = np.random.default_rng(1).choice(["a", "b", "c"], p=[0.7, 0.2, 0.1], size=150)
+        prox = ForestProximity(RandomForestClassifier(60, random_state=0)).fit(X, labels)
+        for found in unpack(build_report(prox, X, labels, method="pca"))["prototypes"]:
+            assert labels[found["row"]] == found["label"]
 
     def test_features_and_importances(self, flowers, page):
         importances = [feature["importance"] for feature in page["features"]]
@@ -253,10 +262,19 @@ class TestTables:
             (pd.to_datetime(["2020-01-01", None, "2020-01-03", "2020-01-04"]), "number", 1),
             ([None, None, None, None], "category", 4),
             ([[1], [2], [3], {}], "text", 0),
+            (np.array([1, 2.5, None, pd.NA], dtype=object), "number", 2),
+            (pd.interval_range(0, 4), "text", 0),
+            (pd.array([1, 2, 3, 4], dtype="double[pyarrow]"), "number", 0),
+            (pd.array([None, *DATES], dtype="timestamp[s, UTC][pyarrow]"), "number", 1),
+            (pd.Series([None, *DATES]).astype("date32[pyarrow]"), "number", 1),
+            (pl.Series([[1], [2, 3], [], None]), "text", 1),
+            (pl.Series([{"a": 1}, {"a": 2}, {"a": 1}, {"a": 3}]), "text", 0),
+            (pl.Series(["u", "v", "u", None], dtype=pl.Categorical), "category", 1),
         ],
     )
     def test_kinds_of_columns(self, values, kind, missing):
-        about = read_column("x", pd.Series(values)).describe(Blob())
+        column = values if isinstance(values, (pl.Series, np.ndarray)) else pd.Series(values)
+        about = read_column("x", column).describe(Blob())
         assert (about["kind"], about["missing"]) == (kind, missing)
 
     def test_large_whole_numbers_stay_exact(self):
@@ -279,6 +297,9 @@ class TestTables:
     def test_the_most_important_of_many_columns(self, rng):
         X = pd.DataFrame(rng.normal(size=(60, 400))).add_prefix("c")
         y = (X["c399"] > 0).to_numpy()
+        sparse = ForestProximity(RandomForestClassifier(60, random_state=0)).fit(csr_array(X), y)
+        names = [c["name"] for c in unpack(build_report(sparse, coo_array(X), y))["columns"]]
+        assert (len(names), "x399" in names) == (300, True)
         prox = ForestProximity(RandomForestClassifier(60, random_state=0)).fit(X, y)
         page = unpack(build_report(prox, X, y, method="pca"))
         assert len(page["columns"]) == 300
@@ -287,6 +308,55 @@ class TestTables:
         assert len(page["features"]) == 400
         linked = [f for f in page["features"] if f["column"] is not None]
         assert all(page["columns"][f["column"]]["name"] == f["name"] for f in linked)
+
+
+class TestLinks:
+    """Which column of the page is which feature of the forest."""
+
+    def flags(self, page):
+        links = [(f["name"], f["column"]) for f in page["features"]]
+        return links, [column["feature"] for column in page["columns"]]
+
+    def test_an_array_and_a_table_beside_it(self, iris):
+        X, y = iris
+        prox = ForestProximity(RandomForestClassifier(60, random_state=0)).fit(X, y)
+        shown = pd.DataFrame(X, columns=list("abcd"))
+        links, flags = self.flags(unpack(build_report(prox, X, y, shown=shown, method="pca")))
+        assert links == [("a", 0), ("b", 1), ("c", 2), ("d", 3)]
+        assert flags == [True] * 4
+        shown["note"] = "n"  # now it is not known which of five the four are
+        links, flags = self.flags(unpack(build_report(prox, X, y, shown=shown, method="pca")))
+        assert [name for name, _ in links] == ["x0", "x1", "x2", "x3"]
+        assert flags == [None] * 5
+
+    def test_numbers_as_names(self, iris):
+        X, y = iris
+        prox = ForestProximity(RandomForestClassifier(60, random_state=0)).fit(pd.DataFrame(X), y)
+        links, flags = self.flags(unpack(build_report(prox, pd.DataFrame(X), y, method="pca")))
+        assert links == [("0", 0), ("1", 1), ("2", 2), ("3", 3)]
+        assert flags == [True] * 4
+
+    def test_repeated_names(self, iris):
+        X, y = iris
+        frame = pd.DataFrame(X, columns=list("abcd"))
+        prox = ForestProximity(RandomForestClassifier(60, random_state=0)).fit(frame, y)
+        shown = pd.concat([frame, frame[["a"]]], axis=1)
+        links, flags = self.flags(unpack(build_report(prox, frame, y, shown=shown, method="pca")))
+        assert links[0] == ("a", 0)
+        assert flags == [True, True, True, True, False]
+
+    def test_a_pipeline_that_makes_other_columns(self, table):
+        X, y = table
+        X = X.drop(columns="size")
+        encode = make_column_transformer(
+            (OneHotEncoder(), ["kind"]), remainder="passthrough", verbose_feature_names_out=False
+        )
+        forest = RandomForestRegressor(60, random_state=0)
+        prox = ForestProximity(make_pipeline(encode, forest)).fit(X, y)
+        links, flags = self.flags(unpack(build_report(prox, X, y, method="pca")))
+        assert dict(links)["age"] == 1
+        assert dict(links)["kind_a"] is None
+        assert flags == [None, True]
 
 
 class TestForests:
@@ -412,7 +482,7 @@ class TestPage:
 
     def test_the_same_page_every_time(self, flowers):
         prox, X, labels = flowers
-        first, second = (build_report(prox, X, labels, method="umap") for _ in range(2))
+        first, second = (build_report(prox, X, labels, method="pca") for _ in range(2))
         assert first.html() == second.html()
 
 

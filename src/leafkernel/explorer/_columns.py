@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from decimal import Decimal
+from importlib import import_module
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import issparse
 
 from leafkernel.explorer._blob import Blob
 
@@ -54,7 +59,7 @@ class PageColumn:
             return self.values < 0
         return np.array([value is None for value in self.values], dtype=bool)
 
-    def describe(self, blob: Blob, *, is_feature: bool = False) -> dict[str, Any]:
+    def describe(self, blob: Blob, *, is_feature: bool | None = False) -> dict[str, Any]:
         """Put the values into a blob, and return what its header says of the column."""
         about: dict[str, Any] = {
             "name": self.name,
@@ -78,14 +83,17 @@ class PageColumn:
         return about
 
 
-def read_columns(table: Any, names: list[str]) -> list[PageColumn]:
-    """Return the columns of a data frame or of an array of shape (n, d)."""
+def read_columns(table: Any, names: dict[int, str]) -> list[PageColumn]:
+    """Return the columns of these numbers of a data frame, an array or a sparse matrix."""
     if hasattr(table, "iloc") and hasattr(table, "columns"):
-        return [read_column(name, table.iloc[:, j]) for j, name in enumerate(names)]
+        return [read_column(name, table.iloc[:, j]) for j, name in names.items()]
     if hasattr(table, "to_series"):  # polars
-        return [read_column(name, table.to_series(j)) for j, name in enumerate(names)]
+        return [read_column(name, table.to_series(j)) for j, name in names.items()]
+    if issparse(table):
+        table = table.tocsc()[:, list(names)].toarray()
+        return [read_column(name, table[:, k]) for k, name in enumerate(names.values())]
     array = np.asarray(table)
-    return [read_column(name, array[:, j]) for j, name in enumerate(names)]
+    return [read_column(name, array[:, j]) for j, name in names.items()]
 
 
 def read_column(name: str, column: Any) -> PageColumn:
@@ -120,8 +128,10 @@ def _as_days(column: Any) -> Array | None:
     """Return dates as days since 1970, NaN where missing; None if a column holds others."""
     if not str(getattr(column, "dtype", "")).lower().startswith(("datetime", "date", "timestamp")):
         return None
-    if hasattr(column, "dt") and getattr(column.dtype, "tz", None) is not None:
-        column = column.dt.tz_convert(None)
+    if hasattr(column, "isna"):
+        pandas = import_module("pandas")
+        objects = column.astype(object).where(~column.isna(), None)
+        column = pandas.to_datetime(objects, utc=True).dt.tz_localize(None).to_numpy()
     dates = np.asarray(column).astype("datetime64[s]")
     days: Array = (dates - np.datetime64(0, "s")) / np.timedelta64(1, "D")
     return days
@@ -133,26 +143,43 @@ def _as_numbers(column: Any) -> Array | None:
     Booleans are categories, and text stays text even where it could be read as numbers.
     """
     dtype = str(getattr(column, "dtype", "")).lower()
-    is_number = dtype.startswith(("int", "uint", "float", "double", "decimal", "halffloat"))
-    if not is_number and np.asarray(column).dtype.kind not in "uif":
+    if re.match(r"(u?int\d|float|double|decimal|halffloat)", dtype):
+        pass
+    elif dtype == "object" or np.asarray(column).dtype.kind == "O":
+        known = [value for value in _objects(column) if not _is_missing(value)]
+        if not known or not all(_is_number(value) for value in known):
+            return None
+    elif np.asarray(column).dtype.kind not in "uif" or np.ndim(column) != 1:
         return None
     if hasattr(column, "isna"):
         numbers = np.array(column.to_numpy(dtype=np.float64, na_value=np.nan))
     else:
-        numbers = np.array(column, dtype=np.float64)
+        objects = [np.nan if _is_missing(value) else value for value in _objects(column)]
+        numbers = np.array(objects, dtype=np.float64)
     numbers[~np.isfinite(numbers)] = np.nan
     return numbers
 
 
 def _as_texts(column: Any) -> Array:
     """Return a column as text, None where missing, shape (n,)."""
-    if hasattr(column, "isna"):
-        missing = np.asarray(column.isna())
-        values = np.asarray(column.astype(object))
-    else:
-        values = np.asarray(column, dtype=object)
-        missing = np.array([value is None or value != value for value in values], dtype=bool)  # noqa: PLR0124 - NaN
+    values = _objects(column)
     texts = np.empty(len(values), dtype=object)
-    for row, (value, is_missing) in enumerate(zip(values, missing, strict=True)):
-        texts[row] = None if is_missing else as_text(value)
+    for row, value in enumerate(values):
+        texts[row] = None if _is_missing(value) else as_text(value)
     return texts
+
+
+def _objects(column: Any) -> list[Any]:
+    if hasattr(column, "to_list"):  # pandas and polars
+        return list(column.to_list())
+    return list(column)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (Real, Decimal)) and not isinstance(value, (bool, np.bool_))
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, (float, np.floating)) and bool(np.isnan(value))

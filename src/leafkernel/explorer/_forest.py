@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from leafkernel._validation import column_names
+from leafkernel.forests._base import numbered_names
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._paths import read_trees
 from leafkernel.tasks._weighted import is_out_of_bag
@@ -34,6 +36,30 @@ def read_splits(prox: ForestProximity) -> tuple[Any, list[str]]:
     except ValueError:
         return None, []
     return trees, [str(name) for name in names]
+
+
+def link_features(
+    prox: ForestProximity, features: list[str], X: Any, columns: list[str], *, columns_are_x: bool
+) -> list[int | None]:
+    """Return the column on the page of each feature that the trees split on, where it has one.
+
+    Features are columns of X, one by one, unless a pipeline made others of them; columns of the
+    page are X's or are known by their names.
+    """
+    first: dict[str, int] = {}
+    for j, name in enumerate(columns):
+        first.setdefault(name, j)
+    known = getattr(prox, "feature_names_in_", None)
+    inputs = numbered_names(prox.n_features_in_) if known is None else known
+    if features != [str(name) for name in inputs]:
+        return [first.get(name) for name in features]
+    if columns_are_x:
+        return [j if j < len(columns) else None for j in range(len(features))]
+    names = column_names(X)
+    if names:
+        return [first.get(name) for name in names]
+    same = len(columns) == len(features)
+    return [j if same else first.get(name) for j, name in enumerate(features)]
 
 
 def read_importances(prox: ForestProximity, n_features: int) -> Array | None:

@@ -31,14 +31,36 @@ ABOUT_MAPS = (
 # UMAP repeats itself only on one thread; above this many rows that takes too long.
 _MOST_REPEATABLE = 20_000
 _FEWEST_FOR_UMAP = 30
+_BY_NEIGHBORS = ("umap", "tsne")
+_BY_SPECTRUM = ("pca", "spectral", "diffusion", "mds")
+# Up to here the spectrum is found at once, whatever it is.
+_MOST_EXACT = 500
 # Empty stretches along an axis are at most this part of all that is not empty.
 _WIDEST_GAP = 0.1
 
 
 def draw_map(
-    prox: ForestProximity, X: Any, y: Any, n: int, method: str, random_state: int
+    prox: ForestProximity, X: Any, y: Any, method: str, random_state: int
 ) -> tuple[str, Array]:
     """Return the method chosen and the place of each row, shape (n, 2)."""
+    # Wider than UMAP's own, so that the points of a group can be told apart and clicked.
+    method, model = map_model(prox, X, y, method, random_state=random_state, min_dist=0.3)
+    points = model.embedding_
+    return method, close_gaps(points) if method in _BY_NEIGHBORS else points
+
+
+def map_model(
+    prox: ForestProximity,
+    X: Any,
+    y: Any,
+    method: str,
+    *,
+    n_components: int = 2,
+    random_state: int = 0,
+    min_dist: float = 0.1,
+) -> tuple[str, LeafEmbedding]:
+    """Return the method chosen and the embedding of the training samples, fitted."""
+    n = prox.n_samples_fit_
     if method == "auto":
         has_umap = find_spec("umap") is not None
         method = "umap" if has_umap and n >= _FEWEST_FOR_UMAP else "pca"
@@ -46,19 +68,25 @@ def draw_map(
     symmetric = prox
     if prox.scheme_.name != scheme or prox.diagonal != "scheme":
         symmetric = ForestProximity(prox.forest_, scheme, n_jobs=prox.n_jobs).fit(X, y)
-    by_neighbors = method in ("umap", "tsne")
     model = LeafEmbedding(
         symmetric,
         method=method,
+        n_components=n_components,
         # The exact neighbours: fifty principal components of deep trees take minutes to find.
-        source="kernel" if by_neighbors else "pca",
+        source="kernel" if method in _BY_NEIGHBORS else "pca",
         n_neighbors=min(30, n - 1),
-        # Wider than UMAP's own, so that the points of a group can be told apart and clicked.
-        parameters={"min_dist": 0.3} if method == "umap" else None,
+        parameters=_parameters(method, n, min_dist),
         random_state=None if method == "umap" and n > _MOST_REPEATABLE else random_state,
     )
-    points = model.fit_transform(X)
-    return method, close_gaps(points) if by_neighbors else points
+    return method, model.fit(X)
+
+
+def _parameters(method: str, n: int, min_dist: float) -> dict[str, Any] | None:
+    if method == "umap":
+        return {"min_dist": min_dist}
+    # A picture needs few digits, and the exact solver may take minutes for them where all
+    # directions are nearly alike, as they are for noise.
+    return {"solver": "randomized"} if method in _BY_SPECTRUM and n > _MOST_EXACT else None
 
 
 def close_gaps(points: Array) -> Array:
@@ -76,6 +104,7 @@ def close_gaps(points: Array) -> Array:
         while steps.sum() > 0 and steps.max() < widest:
             widest = steps.max()
             filled = steps[steps <= _WIDEST_GAP * steps.sum()].sum()
-            steps = np.minimum(steps, _WIDEST_GAP * filled) if filled > 0 else steps
+            is_gap = (steps > _WIDEST_GAP * steps.sum()) & (filled > 0)
+            steps = np.where(is_gap, np.minimum(steps, _WIDEST_GAP * filled), steps)
         closed[order, axis] = np.concatenate([[0.0], np.cumsum(steps)])
     return closed

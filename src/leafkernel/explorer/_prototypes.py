@@ -27,14 +27,14 @@ def prototypes(
     """
     codes, labels = target_groups(judgement)
     sizes = np.bincount(codes, minlength=len(labels))
-    # Half of a small class would not be typical of it.
-    cases, members = class_cases(prox, codes, len(labels), int(np.clip(sizes.max() // 2, 2, 50)))
+    k = int(np.clip(sizes.max() // 2, 2, 50))
+    cases, members = class_cases(prox, codes, len(labels), k, of_class_itself=True)
     return [
         {
             "label": label,
             "size": int(size),
             "row": int(case),
-            "rows": len(rows),
+            "rows": int((rows != case).sum()),
             "features": [
                 found
                 for j, column in enumerate(columns)

@@ -16,7 +16,7 @@ from leafkernel.tasks._paths import TreePaths
 Array = npt.NDArray[Any]
 
 # Bits that are added up at once, so that they take little memory: rows × neighbours × features.
-_BITS_AT_ONCE = 1 << 25
+_BITS_AT_ONCE = 1 << 23
 
 
 @dataclass(frozen=True)

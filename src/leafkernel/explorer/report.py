@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -19,6 +20,7 @@ from leafkernel.explorer._blob import Blob
 from leafkernel.explorer._columns import PageColumn, as_text, read_columns
 from leafkernel.explorer._forest import (
     count_makers,
+    link_features,
     name_forest,
     read_importances,
     read_splits,
@@ -89,15 +91,15 @@ class Report:
         pathlib.Path
             Where it is.
         """
-        target = Path(path)
+        target = Path(path).resolve()
         # First beside it: a page is never half written, and an old one stays until then.
-        partial = target.with_name(f".{target.name}.partial")
+        partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
         try:
             partial.write_text(self.html(), encoding="utf-8", newline="\n")
             partial.replace(target)
         finally:
             partial.unlink(missing_ok=True)
-        return target.resolve()
+        return target
 
     def __repr__(self) -> str:
         rows = "row" if self.n_rows == 1 else "rows"
@@ -109,7 +111,7 @@ class Report:
         return (
             f'<iframe srcdoc="{page}" title="{title}" width="100%" height="760" '
             'style="border: 1px solid #8884; border-radius: 6px" '
-            'sandbox="allow-scripts allow-downloads allow-same-origin"></iframe>'
+            'sandbox="allow-scripts allow-downloads"></iframe>'
         )
 
 
@@ -183,6 +185,7 @@ def build_report(
     check_proximity(prox)
     check_choice("method", method, MAPS)
     check_count("n_neighbors", n_neighbors)
+    X = X.tocsr() if issparse(X) else X
     n = _check_rows(prox, X, y, shown, ids)
     step = on_step or (lambda _: None)
 
@@ -190,9 +193,14 @@ def build_report(
     others = without_self(prox, X, y)
     judgement = Judgement.of(others, y)
     trees, feature_names = read_splits(prox)
-    columns = _columns(prox, X if shown is None else shown)
+    table = X if shown is None else shown
+    names = _column_names(prox, table)
     importances = read_importances(prox, len(feature_names))
-    columns, left_out = _most_important(columns, feature_names, importances)
+    links = link_features(prox, feature_names, X, names, columns_are_x=shown is None)
+    kept, left_out = _most_important(len(names), links, importances)
+    columns = read_columns(table, {j: names[j] for j in kept})
+    place = {j: k for k, j in enumerate(kept)}
+    links = [None if j is None else place.get(j) for j in links]
     step("nearest rows")
     k = min(n_neighbors, n - 1)
     similarity, neighbors = others.kneighbors(n_neighbors=k)
@@ -208,15 +216,14 @@ def build_report(
             others, trees, np.maximum(neighbors, 0), len(feature_names), most=3
         )
     step("map")
-    chosen, points = draw_map(prox, X, y, n, method, random_state)
+    chosen, points = draw_map(prox, X, y, method, random_state)
 
     step("page")
     blob = Blob()
-    name = target_name or str(getattr(y, "name", None) or "target")
+    given = getattr(y, "name", None)
+    name = target_name or (str(given) if isinstance(given, (str, int)) else "target")
     title = title or f"{name}, as {name_forest(prox)} sees it"
     score = judgement.score()
-    in_forest = set(map(str, feature_names))
-    place = {column.name: j for j, column in enumerate(columns)}
     header = {
         "format": 1,
         "version": version("leafkernel"),
@@ -236,7 +243,8 @@ def build_report(
         },
         "id": {"name": as_text(id_name), "values": None if ids is None else _texts(ids)},
         "columns": [
-            column.describe(blob, is_feature=column.name in in_forest) for column in columns
+            column.describe(blob, is_feature=_is_feature(j, links))
+            for j, column in enumerate(columns)
         ],
         "target": judgement.target_column(name).describe(blob),
         "prediction": judgement.prediction_column().describe(blob),
@@ -245,11 +253,11 @@ def build_report(
         "probabilities": _shares(blob, judgement),
         "features": [
             {
-                "name": as_text(feature),
-                "column": place.get(str(feature)),
+                "name": as_text(feature if link is None else columns[link].name),
+                "column": link,
                 "importance": None if importances is None else float(importances[j]),
             }
-            for j, feature in enumerate(feature_names)
+            for j, (feature, link) in enumerate(zip(feature_names, links, strict=True))
         ],
         "neighbors": {
             "k": k,
@@ -284,32 +292,40 @@ def _check_rows(prox: ForestProximity, X: Any, y: Any, shown: Any, ids: Any) -> 
     return n
 
 
-def _columns(prox: ForestProximity, table: Any) -> list[PageColumn]:
+def _column_names(prox: ForestProximity, table: Any) -> list[str]:
     names = column_names(table)
-    if isinstance(prox.forest_, RawLeaves) and not names:
+    if names:
+        return names
+    if isinstance(prox.forest_, RawLeaves):
         return []  # ids of leaves are nothing to look at
-    if issparse(table):
-        table = table.toarray() if table.shape[1] <= _MOST_COLUMNS else table[:, :0].toarray()
-    if not hasattr(table, "shape"):
-        table = np.asarray(table)
     known = getattr(prox, "feature_names_in_", None)
-    if not names and known is not None and len(known) == table.shape[1]:
-        names = [str(name) for name in known]
-    return read_columns(table, names or [str(x) for x in numbered_names(table.shape[1])])
+    n_columns = np.shape(table)[1]
+    if known is None or len(known) != n_columns:
+        known = numbered_names(n_columns)
+    return [str(name) for name in known]
 
 
 def _most_important(
-    columns: list[PageColumn], features: list[str], importances: Array | None
-) -> tuple[list[PageColumn], list[str]]:
+    n_columns: int, links: list[int | None], importances: Array | None
+) -> tuple[list[int], list[str]]:
     """Return the columns to show, and a note where that is not all of them."""
-    if len(columns) <= _MOST_COLUMNS:
-        return columns, []
-    weight = dict(zip(features, importances, strict=True)) if importances is not None else {}
-    order = sorted(range(len(columns)), key=lambda j: -weight.get(columns[j].name, 0.0))
-    kept = sorted(order[:_MOST_COLUMNS])
-    which = "the first" if importances is None else "the most important"
-    note = f"The page shows {which} {_MOST_COLUMNS} of {len(columns)} columns."
-    return [columns[j] for j in kept], [note]
+    if n_columns <= _MOST_COLUMNS:
+        return list(range(n_columns)), []
+    weight = np.zeros(n_columns)
+    if importances is not None:
+        for link, importance in zip(links, importances, strict=True):
+            if link is not None:
+                weight[link] += importance
+    kept = np.sort(np.argsort(-weight, kind="stable")[:_MOST_COLUMNS])
+    which = "most important" if weight.any() else "first"
+    return kept.tolist(), [f"The page shows the {which} {_MOST_COLUMNS} of {n_columns} columns."]
+
+
+def _is_feature(column: int, links: list[int | None]) -> bool | None:
+    """Return whether the forest splits on a column; None where that is not known."""
+    if column in links:
+        return True
+    return None if None in links or not links else False
 
 
 def _texts(values: Any) -> list[str]:

@@ -157,7 +157,7 @@ class App {
     tip.hidden = row < 0;
     if (row < 0) return;
     const { report } = this;
-    const top = report.ranked.filter((column) => column.feature).slice(0, 4);
+    const top = report.ranked.filter((column) => column.feature !== false).slice(0, 4);
     const known = [report.target, report.prediction];
     if (![...known, ...top].includes(this.colour)) top.push(this.colour);
     const lines = [...known, ...top].map((column) => [

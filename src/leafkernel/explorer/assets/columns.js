@@ -21,7 +21,7 @@ function formatNumber(value) {
 
 /** Days since 1970 as a date, with the hour and minute where there are some. */
 function formatDate(days) {
-  const date = new Date(Math.round(days * 86400) * 1000);
+  const date = new Date(Math.floor(days * 86400 + 1e-3) * 1000);
   if (Number.isNaN(date.getTime())) return MISSING_TEXT;
   const text = date.toISOString();
   return Number.isInteger(days) ? text.slice(0, 10) : text.slice(0, 16).replace('T', ' ');
@@ -168,7 +168,7 @@ class Report {
       if (feature.column === null || feature.importance === null) continue;
       importance.set(feature.column, (importance.get(feature.column) ?? 0) + feature.importance);
     }
-    const weight = (i) => importance.get(i) ?? (this.columns[i].feature ? 0 : -1);
+    const weight = (i) => importance.get(i) ?? (this.columns[i].feature === false ? -1 : 0);
     return this.columns
       .map((_, i) => i)
       .sort((a, b) => weight(b) - weight(a) || a - b)

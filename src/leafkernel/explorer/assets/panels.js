@@ -70,7 +70,7 @@ function renderOutliers(app) {
         columnField(app, report.target),
         columnField(app, report.prediction, 'predicted'),
         ...report.ranked
-          .filter((column) => column.feature)
+          .filter((column) => column.feature !== false)
           .slice(0, 3)
           .map((column) => columnField(app, column)),
       ],

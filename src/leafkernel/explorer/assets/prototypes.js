@@ -28,7 +28,7 @@ function renderPrototypes(app) {
         { class: 'muted' },
         `Around ${report.id_.name} `,
         rowButton(app, prototype.row),
-        prototype.rows > 1
+        prototype.rows > 0
           ? ` and the ${formatCount(prototype.rows)} rows nearest to it of its kind`
           : null,
       ),

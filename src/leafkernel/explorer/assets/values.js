@@ -34,7 +34,7 @@ function valueSection(app, row, neighbors) {
         'th',
         { scope: 'row' },
         column === report.target ? report.nameOf(column) : column.name,
-        column.feature || column === report.target ? null : make('small', {}, 'not used'),
+        column.feature !== false || column === report.target ? null : make('small', {}, 'not used'),
       ),
       make('td', { class: 'mine', title: column.text(row) }, column.text(row)),
       neighbors.map(({ row: other }) => {

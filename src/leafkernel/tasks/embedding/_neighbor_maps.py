@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from types import ModuleType
 from typing import Any
 
@@ -26,8 +27,11 @@ _SPECTRAL_START_AT_MOST = 100_000
 
 @contextmanager
 def _their_warnings_hidden() -> Iterator[None]:
-    """Keep what these libraries say to their developers from our users."""
-    with warnings.catch_warnings():
+    """Keep what these libraries say to their developers from our users.
+
+    What they print goes to the standard error: a program may be reading our output.
+    """
+    with warnings.catch_warnings(), redirect_stdout(sys.stderr):
         warnings.simplefilter("ignore")
         yield
 

@@ -122,9 +122,17 @@ def class_prototypes(
 
 
 def class_cases(
-    prox: ForestProximity, codes: npt.NDArray[np.intp], n_classes: int, k: int | None = None
+    prox: ForestProximity,
+    codes: npt.NDArray[np.intp],
+    n_classes: int,
+    k: int | None = None,
+    *,
+    of_class_itself: bool = False,
 ) -> tuple[npt.NDArray[np.int64], list[npt.NDArray[np.int64]]]:
-    """Return the sample of each class with the most of its class around it, and those samples."""
+    """Return the sample with the most of each class around it, and those of the class around it.
+
+    As in R, that may be a sample of another class, unless it is to be of the class itself.
+    """
     if k is None:
         k = int(np.clip(np.bincount(codes, minlength=n_classes).min() - 1, 1, _MOST_NEIGHBORS))
     nearby, similarity = _neighborhoods(prox, k)
@@ -132,6 +140,8 @@ def class_cases(
     for c in range(n_classes):
         of_class = (codes[nearby] == c) & (similarity > 0)
         counts = of_class.sum(axis=1)
+        if of_class_itself:
+            counts[codes != c] = -1
         tied = np.flatnonzero(counts == counts.max())
         closeness = (similarity[tied] * of_class[tied]).sum(axis=1)
         case = tied[closeness.argmax()]
