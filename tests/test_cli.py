@@ -15,7 +15,9 @@ from leafkernel.cli import _train
 from leafkernel.cli._options import ForestOptions
 from leafkernel.cli._output import Talk
 from leafkernel.cli.columns import prepare
+from leafkernel.cli.commands import embed
 from leafkernel.cli.files import read_file
+from leafkernel.explorer._map import MAPS
 from leafkernel.tasks import outlier_scores
 
 COMMANDS = (
@@ -122,6 +124,32 @@ def test_coordinates(birds):
     assert list(found) == ["row", "id", "pca_1", "pca_2", "pca_3", "target"]
     by_class = found.groupby("target")["pca_1"].mean()
     assert abs(by_class["duck"] - by_class["goose"]) > found["pca_1"].std()
+
+
+@pytest.mark.parametrize("method", [*MAPS])
+def test_maps_are_those_of_the_explorer(birds, monkeypatch, method):
+    table, asked = prepare(read_file(birds), "kind"), {}
+
+    def map_model(prox, X, y, method, **options):
+        asked.update(options, method=method)
+        return real(prox, X, y, "pca", **options)
+
+    real = embed.map_model
+    monkeypatch.setattr(embed, "map_model", map_model)
+    found = csv_of(run("embed", birds, "-t", "kind", "-m", method, "--seed", 3, *FEW))
+    assert asked == {"method": method, "n_components": 2, "random_state": 3}
+    assert found["row"].tolist() == table.rows.tolist()
+    assert f"{MAPS[1]}, {MAPS[2]}" in plain(run("explore", "--help").stdout)
+
+
+def test_a_map_of_another_scheme(birds):
+    # Without gaps, so that the forest is the same for both.
+    options = ("embed", birds, "-t", "kind", "-m", "spectral", "--drop", "eggs", "--drop", "pond")
+    uniform, gap = (
+        csv_of(run(*options, *FEW, "--scheme", scheme))["spectral_1"].abs()
+        for scheme in ("uniform", "gap")
+    )
+    assert not np.allclose(uniform, gap)
 
 
 def test_benchmark_times_both_ways(birds):

@@ -11,8 +11,10 @@ import pandas as pd
 import pytest
 from cli_runs import PENGUINS, plain, run
 
+from leafkernel import _memory
+from leafkernel.cli import _text, _train, main
 from leafkernel.cli._output import clean
-from leafkernel.cli.commands import outliers
+from leafkernel.cli.commands import impute, neighbors, outliers
 
 COMMAND = [sys.executable, "-m", "leafkernel"]
 FEW = ["--trees", "20"]
@@ -86,6 +88,35 @@ def test_what_was_not_expected(numbers, monkeypatch, error, exit_code, said):
     assert "Traceback" in shown.stderr
 
 
+def test_advice_is_of_options_that_there_are(numbers, tmp_path, monkeypatch):
+    gappy = tmp_path / "gappy.csv"
+    pd.read_csv(numbers).mask(lambda frame: frame["a"] > 1).to_csv(gappy, index=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(_memory, "available_bytes", lambda: 10)
+        assert "--max-rows" in run("outliers", numbers, "-t", "y", exit_code=3).stderr
+        assert "Cut the file into parts" in run("impute", gappy, exit_code=3).stderr
+
+    def fail(*_, **__):
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_text, "_look_through", fail)
+        assert "Cut the file into parts" in run("impute", gappy, exit_code=3).stderr
+    with monkeypatch.context() as patch:
+        patch.setattr(impute, "_fill", fail)
+        assert "A smaller table" in run("impute", gappy, exit_code=3).stderr
+    real = _train.begin
+
+    def begin(*arguments):
+        study = real(*arguments)
+        monkeypatch.setattr(_memory, "available_bytes", lambda: 10)
+        return study
+
+    monkeypatch.setattr(neighbors, "begin", begin)
+    options = ("neighbors", numbers, "-t", "y", "--new", numbers, *FEW)
+    assert "at a time with --new" in run(*options, exit_code=3).stderr
+
+
 def test_nothing_is_half_written(numbers, tmp_path, monkeypatch):
     monkeypatch.setattr(pd.DataFrame, "to_csv", unexpected)
     run("outliers", numbers, "-t", "y", "-o", tmp_path / "out.csv", *FEW, exit_code=1)
@@ -100,9 +131,10 @@ def test_control_characters_do_nothing():
 # --- as a process
 
 
-def test_a_pipe_gets_plain_csv(numbers):
+def test_pipes_give_tables_and_get_plain_csv(numbers):
     done = subprocess.run(
-        [*COMMAND, "outliers", numbers, "-t", "y", *FEW],
+        [*COMMAND, "outliers", "-", "-t", "y", *FEW],
+        input=numbers.read_bytes(),
         capture_output=True,
         check=True,
         env={**os.environ, "FORCE_COLOR": "1"},  # as in much of CI, where a pipe is still a pipe
@@ -123,32 +155,36 @@ def test_a_reader_who_leaves_early(tmp_path):
         assert process.wait(60) == 0
 
 
-def test_a_table_from_a_pipe(numbers):
-    done = subprocess.run(
-        [*COMMAND, "outliers", "-", "-t", "y", "--json", *FEW],
-        input=numbers.read_bytes(),
-        capture_output=True,
-        check=True,
-    )
-    assert json.loads(done.stdout)["rows"] == 40
+def test_exit_code_of_the_process(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["leafkernel", "explore", "no.csv", "-t", "y"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 3
+    assert capsys.readouterr().out == ""
 
 
-def test_exit_code_of_the_process(tmp_path):
-    command = [*COMMAND, "explore", "no.csv", "-t", "y"]
-    done = subprocess.run(command, capture_output=True, check=False)
-    assert done.returncode == 3
-    assert b"Traceback" not in done.stderr
-    assert done.stdout == b""
+WITHOUT = """
+import sys
+from leafkernel import _memory
+from leafkernel.cli import _text, _train, main
+sys.modules["typer"] = None
+try:
+    main()
+except SystemExit as ended:
+    assert ended.code == 1
+del sys.modules["typer"]
+sys.modules["pandas"] = None
+main()
+"""
 
 
-@pytest.mark.parametrize("missing", ["typer", "pandas"])
-def test_without_the_extra(missing):
-    script = f"import sys; sys.modules[{missing!r}] = None; from leafkernel.cli import main; main()"
-    command = [sys.executable, "-c", script]
+def test_without_the_extra():
+    command = [sys.executable, "-c", WITHOUT]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "pip install 'leafkernel[cli]'" in done.stderr
-    assert "Traceback" not in done.stderr
+    for missing, line in zip(["typer", "pandas"], done.stderr.splitlines(), strict=True):
+        assert f"needs {missing}" in line
+        assert "pip install 'leafkernel[cli]'" in line
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such terminals")

@@ -211,6 +211,20 @@ def test_standard_input(monkeypatch):
     assert "should be CSV" in refused("-")
 
 
+def test_digits_that_name_something_stay_as_they_are(put):
+    """Also where only a late row shows it, and where a gap would make whole numbers floats."""
+    lines = "".join(f"{10000 + i},{i},0.5,{i}\n" for i in range(100))
+    path = put("007,zip,share,long\n" + lines + "01000,100,00.5,\n 02,,0,123456789012345678\n")
+    frame = read_file(path)
+    assert frame["007"].tolist()[-3:] == ["10099", "01000", " 02"]
+    assert frame["long"].tolist()[-3] == "99"
+    assert frame["long"].tolist()[-1] == "123456789012345678"
+    assert frame["long"].isna().sum() == 1
+    assert frame["zip"].dtype == frame["share"].dtype == np.float64
+    sample = read_file(path, max_rows=50)
+    assert sample["007"].tolist() == frame["007"][sample.index].tolist()
+
+
 # --- samples and memory
 
 
@@ -409,3 +423,19 @@ def test_text_and_numbers_survive(tmp_path_factory, rows, suffix):
     read = read_file(path)
     for name in frame:
         assert read[name].tolist() == frame[name].tolist()
+
+
+def test_lines_end_alike_on_all_systems(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "linesep", "\r\n")
+    write_frame(pd.DataFrame({"a": [1, 2]}), tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_bytes() == b"a\n1\n2\n"
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "feather"])
+def test_arrow_files_name_each_column_once(tmp_path, suffix):
+    arrow_or_skip()
+    path = tmp_path / f"t.{suffix}"
+    write_frame(pd.DataFrame([[1, 2, 3]], columns=["a", "a", ""]), path)
+    assert read_file(path).columns.tolist() == ["a", "a (2)", "column 3"]
+    write_frame(pd.DataFrame([[1, 2]], columns=["Unnamed: 0", "a"]), path)
+    assert read_file(path).columns.tolist() == ["Unnamed: 0", "a"]  # nothing was wrong with it

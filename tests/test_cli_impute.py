@@ -80,3 +80,48 @@ def test_impute_keeps_types(birds, tmp_path):
     assert after.dtypes[["weight", "pond"]].tolist() == frame.dtypes[["weight", "pond"]].tolist()
     assert (after["ring"] % 1 == 0).all()
     assert after[["weight", "pond", "eggs", "ring"]].notna().all().all()
+
+
+def test_impute_keeps_codes(tmp_path):
+    path, out = tmp_path / "t.csv", tmp_path / "out.csv"
+    zips = ["01000", "10115", "20095"] * 10
+    sizes = ["", *[str(i / 4) for i in range(29)]]
+    lines = [f"{code},{size}\n" for code, size in zip(zips, sizes, strict=True)]
+    path.write_text("zip,size\n" + "".join([*lines, ",1.5\n"]))
+    run("impute", path, "-o", out, *FEW)
+    after = pd.read_csv(out, dtype=str)
+    assert after["zip"].tolist()[:-1] == zips
+    assert after["zip"].tolist()[-1] in zips
+    assert after["size"].notna().all()
+
+
+def test_impute_writes_large_numbers_in_full(tmp_path):
+    path, out = tmp_path / "t.csv", tmp_path / "out.csv"
+    prices = ["", *[f"{1_200_000 + 1000 * i}.5".replace(".", ",") for i in range(39)]]
+    pd.DataFrame({"price": prices, "size": np.arange(40) / 8}).to_csv(path, index=False)
+    run("impute", path, "-o", out, *FEW)
+    filled = pd.read_csv(out)["price"][0]
+    assert filled.isdigit()
+    assert 1_200_000 <= int(filled) <= 1_240_000
+
+
+def test_impute_of_columns_with_one_name(tmp_path):
+    path = tmp_path / "t.csv"
+    lines = [f"{i / 4},{40 - i if i else ''},{i % 3}\n" for i in range(40)]
+    path.write_text("a,a,\n" + "".join(lines))
+    document = run_json("impute", path, *FEW)
+    assert list(document["filled"]) == ["a (2)"]
+    assert list(document["result"][0]) == ["a", "a (2)", "column 3"]
+    assert document["result"][0]["a (2)"] > 0
+    assert run("impute", path, *FEW).stdout.startswith("a,a,\n")  # as it was
+    pytest.importorskip("pyarrow")
+    run("impute", path, "-o", tmp_path / "out.parquet", *FEW)
+    assert pd.read_parquet(tmp_path / "out.parquet").columns.tolist() == ["a", "a (2)", "column 3"]
+
+
+def test_impute_knows_the_columns_to_drop(birds):
+    assert (
+        "no column 'pnod' for --drop" in run("impute", birds, "--drop", "pnod", exit_code=4).stderr
+    )
+    document = run_json("impute", birds, "--drop", "pond", *FEW)
+    assert "pond" not in document["filled"]

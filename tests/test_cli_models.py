@@ -159,6 +159,21 @@ def test_the_model_says_what_the_target_is(table, save):
     assert run_json(*options)["task"] == "regression"
 
 
+@pytest.mark.parametrize("values", [1.5, np.nan, np.arange(60)], ids=["one", "none", "id"])
+@pytest.mark.parametrize("in_pipeline", [False, True])
+def test_columns_that_the_model_wants_are_features(table, save, values, in_pipeline):
+    """Also where this table alone would not show what they are good for."""
+    model = RandomForestClassifier(13, random_state=0)
+    if in_pipeline:
+        model = make_pipeline(make_column_transformer(("passthrough", ["a", "b"])), model)
+    path = save(model)
+    pd.read_csv(table).assign(b=values).to_csv(table, index=False)
+    options = ("outliers", table, "-t", "label", "--model", path, "--trust-model")
+    document = run_json(*options)
+    assert document["features"] == ["a", "b", "c"]
+    assert not any("'b'" in note for note in document["notes"])
+
+
 @pytest.mark.parametrize(
     ("columns", "said"), [(["a", "z"], "'z'"), (["a", "b", "label"], "'label'")]
 )

@@ -1,10 +1,14 @@
 """``leafkernel explore`` and ``demo``: the page, and what it is not written over."""
 
+import os
+from pathlib import Path
+
 import pandas as pd
 import pytest
 from cli_runs import run, run_json, write_birds
 
 from leafkernel.cli.commands import explore
+from leafkernel.explorer import Report
 
 PAGE = ("--embedding", "pca", "--trees", "20")
 
@@ -40,6 +44,43 @@ def test_explore_overwrites_nothing_else(birds, tmp_path):
 def test_pages_that_cannot_be_written(birds, tmp_path, name):
     exit_code = 3 if "/" in name else 2
     run("explore", birds, "-t", "kind", "-o", tmp_path / name, *PAGE, exit_code=exit_code)
+
+
+def test_pages_that_may_not_be_written(birds, tmp_path, monkeypatch):
+    page = tmp_path / "page.html"
+    options = ("explore", birds, "-t", "kind", "-o", page, *PAGE)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    def closed(*_):
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "access", lambda _, mode: mode != os.W_OK)
+        patch.setattr(explore, "begin", None)  # nothing is done before
+        assert "may not write" in run(*options, exit_code=3).stderr
+    with monkeypatch.context() as patch:
+        patch.setattr(Report, "save", full)
+        assert "No space left" in run(*options, exit_code=3).stderr
+    page.write_text("closed")
+    monkeypatch.setattr(Path, "open", closed)
+    assert "may not be read" in run(*options, exit_code=3).stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "stem"),
+    [("s.2023.csv", "s.2023"), ("s.v1.CSV.gz", "s.v1"), ("s.parquet", "s"), ("-", "table")],
+)
+def test_pages_are_named_after_their_table(name, stem):
+    assert explore._stem(Path("folder") / name if name != "-" else Path(name)) == stem
+
+
+def test_the_title_of_a_table_from_a_pipe(birds, tmp_path):
+    page = tmp_path / "page.html"
+    options = ("explore", "-", "-t", "kind", "-o", page, *PAGE)
+    run(*options, input=birds.read_bytes())
+    assert "<title>standard input: kind" in page.read_text(encoding="utf-8")
 
 
 def test_ids_are_row_numbers_of_the_file(birds, tmp_path, monkeypatch):

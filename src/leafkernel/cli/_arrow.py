@@ -33,7 +33,15 @@ class _Batches:
     read: Callable[[], Iterator[Any]]
 
 
-def read_arrow(path: Path, name: str, kind: str, *, max_rows: int | None, random_state: int) -> Any:
+def read_arrow(
+    path: Path,
+    name: str,
+    kind: str,
+    *,
+    max_rows: int | None,
+    random_state: int,
+    remedy: str | None = None,
+) -> Any:
     """Read a ``"parquet"``, ``"feather"`` or ``"stream"`` file, as ``read_text`` reads text.
 
     Returns
@@ -47,9 +55,10 @@ def read_arrow(path: Path, name: str, kind: str, *, max_rows: int | None, random
         raise FileError(f"{name} cannot be read: {error}") from error
     open_batches = _open_parquet if kind == "parquet" else _open_ipc
     try:
-        with explain_damage(name):
+        with explain_damage(name, remedy):
             batches = open_batches(path, kind)
-            _check_room(pyarrow, name, batches, max_rows)
+            needed = _needed_bytes(pyarrow, batches)
+            check_room(name, needed, n_rows=batches.n_rows, max_rows=max_rows, remedy=remedy)
             rows = choose_rows(batches.n_rows, max_rows, random_state)
             frame = _take(pyarrow, batches, rows)
     except (pyarrow.ArrowException, ValueError) as error:
@@ -96,12 +105,12 @@ def _open_ipc(path: Path, kind: str) -> _Batches:
     return _Batches(schema, n_rows, n_bytes, read)
 
 
-def _check_room(pyarrow: Any, name: str, batches: _Batches, max_rows: int | None) -> None:
+def _needed_bytes(pyarrow: Any, batches: _Batches) -> int:
+    """Return the memory that all rows would take."""
     types = [field.type for field in batches.schema]
     n_plain = sum(pyarrow.types.is_primitive(each) for each in types)
     a_row = CELL_BYTES * len(types) + TEXT_BYTES * (len(types) - n_plain)
-    needed = batches.n_bytes + a_row * batches.n_rows
-    check_room(name, needed, n_rows=batches.n_rows, max_rows=max_rows)
+    return int(batches.n_bytes + a_row * batches.n_rows)
 
 
 def _take(pyarrow: Any, batches: _Batches, rows: Any) -> Any:

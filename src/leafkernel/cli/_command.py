@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 import typer
 
 from leafkernel.cli._guard import guarded
-from leafkernel.cli._options import TalkOptions
+from leafkernel.cli._options import TableOptions, TalkOptions
 from leafkernel.cli._output import Talk
 
 Function = Callable[..., None]
@@ -49,7 +49,8 @@ def _expanded(function: Function) -> Function:
     @wraps(function)
     def call(**values: Any) -> None:
         made = {name: _taken(group, values) for name, group in groups.items()}
-        with guarded(function.__name__, _taken(TalkOptions, values)) as talk:
+        options = _taken(TalkOptions, values)
+        with guarded(function.__name__, options, samples=TableOptions in groups.values()) as talk:
             function(talk=talk, **made, **values)
 
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

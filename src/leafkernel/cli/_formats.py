@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from pathlib import Path
 
-from leafkernel._validation import suggest
 from leafkernel.cli._reading import explain_damage
 from leafkernel.cli.errors import FileError
 
@@ -21,6 +21,7 @@ _SUFFIXES = {
     ".feather": "feather",
     ".arrow": "feather",
 }
+_ALIKE = 0.7  # share of two names that is the same for one to be meant by the other
 
 # What the first bytes of a file say it is, and what to do with what is not a table here.
 _SAVE_AS_CSV = "open it in its program and save the table as CSV"
@@ -117,4 +118,11 @@ def _suggest_file(path: Path) -> str:
         names = [each.name for each in path.parent.iterdir() if suffix_of(each) in _SUFFIXES]
     except OSError:
         return " Nor is there such a folder." if not path.parent.exists() else ""
-    return suggest(path.name, names)
+    # By what stands before the endings, which nearly all names have in common.
+    stems = {_stem(Path(name)): name for name in names}
+    nearest = difflib.get_close_matches(_stem(path), stems, n=1, cutoff=_ALIKE)
+    return f" Did you mean {stems[nearest[0]]!r}?" if nearest else ""
+
+
+def _stem(path: Path) -> str:
+    return path.name[: len(path.name) - len(suffix_of(path))].lower()

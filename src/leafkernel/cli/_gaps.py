@@ -101,5 +101,5 @@ class GappyColumn:
         return [read[label] for label in labels]
 
     def _written(self, number: float, *, whole: bool) -> str:
-        text = str(int(number)) if whole else f"{number:.6g}"
+        text = str(int(number)) if whole else np.format_float_positional(number, trim="-")
         return text.replace(".", ",") if self.values.form == "decimal commas" else text

@@ -19,8 +19,11 @@ _UNEXPECTED, _NO_MEMORY, _REFUSED, _INTERRUPTED = 1, 3, 4, 130
 
 
 @contextmanager
-def guarded(command: str, options: TalkOptions) -> Iterator[Talk]:
-    """Yield the voice of a command, and end it with the exit code that says how it went."""
+def guarded(command: str, options: TalkOptions, *, samples: bool) -> Iterator[Talk]:
+    """Yield the voice of a command, and end it with the exit code that says how it went.
+
+    ``samples`` is whether the command has --max-rows.
+    """
     talk = Talk(command, json=options.json, quiet=options.quiet)
     try:
         try:
@@ -33,7 +36,7 @@ def guarded(command: str, options: TalkOptions) -> Iterator[Talk]:
         except (Exception, KeyboardInterrupt) as error:
             if options.traceback:
                 traceback.print_exc()
-            message, exit_code = explain(error)
+            message, exit_code = explain(error, samples=samples)
             talk.error(message, exit_code)
             talk.flush()
             raise typer.Exit(exit_code) from None
@@ -43,7 +46,7 @@ def guarded(command: str, options: TalkOptions) -> Iterator[Talk]:
         raise typer.Exit(0) from None
 
 
-def explain(error: BaseException) -> tuple[str, int]:
+def explain(error: BaseException, *, samples: bool) -> tuple[str, int]:
     """Return what to say of an error, and the exit code of the process."""
     text = str(error)
     if isinstance(error, KeyboardInterrupt):
@@ -52,7 +55,8 @@ def explain(error: BaseException) -> tuple[str, int]:
         return text, error.exit_code
     if isinstance(error, MemoryError):
         why = f": {text}" if text else "."
-        return f"there is not enough memory{why} --max-rows takes a smaller sample.", _NO_MEMORY
+        remedy = "--max-rows takes a smaller sample." if samples else "A smaller table takes less."
+        return f"there is not enough memory{why} {remedy}", _NO_MEMORY
     if isinstance(error, ImportError) and "pip install" in text:
         return text, _UNEXPECTED
     if isinstance(error, (ValueError, TypeError)) and _is_ours(error):

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from leafkernel._validation import shorten
-from leafkernel.cli._values import Texts, Values
+from leafkernel.cli._values import NEARLY_ALL, Texts, Values
 
 MAX_CATEGORIES = 1000
 MAX_DISTINCT = 0.5  # of the rows, in a column of categories
@@ -19,6 +19,10 @@ _LONGEST_ID = 64
 _LONGEST_NAME = 60
 _ID_NAME = re.compile(
     r"(.*[\W_])?(?i:id|uid|uuid|guid)|(?i:index|row|key)|.*[a-z](ID|Id)", re.DOTALL
+)
+# 31/12/2024, 31.12.24, 2024/12/31 and the like, with or without a time.
+_OTHER_DATE = re.compile(
+    r"(\d{1,2}([./-])\d{1,2}\2(\d{4}|\d{2})|\d{4}([./-])\d{1,2}\4\d{1,2})([T ,].*)?", re.DOTALL
 )
 
 # Sentences for one column and for many.
@@ -56,6 +60,12 @@ _NOTES = {
         f"{{n}} columns have too many different texts for categories (more than "
         f"{MAX_CATEGORIES:,}, or than half of their rows), so they are shown but are not features: "
         "{names}.",
+    ),
+    "other dates": (
+        "Column {names} seems to hold dates, but not ISO dates (such as 2024-12-31), so it is "
+        "shown but is not a feature.",
+        "{n} columns seem to hold dates, but not ISO dates (such as 2024-12-31), so they are "
+        "shown but are not features: {names}.",
     ),
     "dates": (
         "Column {names} holds dates, which are days since 1970 for the forest.",
@@ -139,15 +149,21 @@ def clean_names(names: Iterable[Any], findings: Findings) -> list[str]:
     for place, name in enumerate(given, start=1):
         new = name
         if not name:
-            new = _free(f"column {place}", taken)
+            new = free_name(f"column {place}", taken)
             findings.add("unnamed", new)
         elif name in seen:
-            new = _free(name, taken)
+            new = free_name(name, taken)
             findings.add("duplicate", new)
         seen.add(new)
         taken.add(new)
         cleaned.append(new)
     return cleaned
+
+
+def unique_names(names: Iterable[Any]) -> list[str]:
+    """Return names as they are if all of them differ, else cleaned."""
+    given = [str(name) for name in names]
+    return given if len(set(given)) == len(given) else clean_names(names, Findings())
 
 
 def _is_nameless(name: Any) -> bool:
@@ -156,7 +172,8 @@ def _is_nameless(name: Any) -> bool:
     return name is None or bool(pd.api.types.is_scalar(name) and pd.isna(name))
 
 
-def _free(name: str, taken: set[str]) -> str:
+def free_name(name: str, taken: set[str]) -> str:
+    """Return a name that is not taken: the given one, or it with a number behind."""
     new, number = name, 1
     while new in taken:
         number += 1
@@ -165,7 +182,7 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def find_kind(name: str, values: Values, rows: npt.NDArray[np.int64]) -> str:
-    """Return what a column is: number, category, id, text, nested, constant or empty."""
+    """Say what a column is: number, category, id, text, other dates, nested, constant or empty."""
     missing = values.missing()
     if missing.all():
         return "empty"
@@ -180,12 +197,14 @@ def find_kind(name: str, values: Values, rows: npt.NDArray[np.int64]) -> str:
     if values.numbers is not None:
         return "number"
     few = n_distinct <= min(MAX_CATEGORIES, max(MAX_DISTINCT * len(present), 1))
-    return "category" if few else "text"
+    if few:
+        return "category"
+    return "other dates" if _look_like_dates(values) else "text"
 
 
 def _is_id(name: str, values: Values, rows: npt.NDArray[np.int64], *, complete: bool) -> bool:
     """Say whether a column whose values all differ names the rows."""
-    if values.form == "dates":
+    if values.form == "dates" or _look_like_dates(values):
         return False
     if values.texts is not None:
         short = all(text is None or len(text) <= _LONGEST_ID for text in values.texts)
@@ -196,6 +215,15 @@ def _is_id(name: str, values: Values, rows: npt.NDArray[np.int64], *, complete: 
         return False
     counting = complete and len(pd.unique(values.numbers - rows)) == 1
     return counting or is_id_name(name)
+
+
+def _look_like_dates(values: Values) -> bool:
+    """Say whether text is dates in a form that leaves open which number is the day."""
+    if values.texts is None:
+        return False
+    present = [text for text in values.texts if text is not None]
+    dates = sum(_OTHER_DATE.fullmatch(text) is not None for text in present)
+    return dates >= NEARLY_ALL * max(len(present), 1)
 
 
 def is_id_name(name: str) -> bool:

@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 import joblib
+import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 
 from leafkernel._validation import shorten
+from leafkernel.cli._kinds import Findings, clean_names
 from leafkernel.cli._options import OptionError
 from leafkernel.cli._output import Talk
 from leafkernel.cli._skops import load_skops
+from leafkernel.cli._values import as_numbers, read_values
 from leafkernel.cli.columns import Prepared
 from leafkernel.cli.errors import FileError, TableError
 from leafkernel.forests import is_fitted
@@ -79,24 +82,29 @@ def task_of(model: Any) -> Literal["classification", "regression"] | None:
     return "regression" if is_regressor(model) else None
 
 
+def names_of(model: Any) -> list[str] | None:
+    """Return the columns that a model was trained with; None where it does not say."""
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else [str(name) for name in names]
+
+
 def encoder_of(model: Any, prepared: Prepared, talk: Talk) -> Encode:
     """Return what makes a table such as the model takes it, or say why it cannot be.
 
     The function takes a table as it was read, or None for the one that was prepared.
     """
-    names = getattr(model, "feature_names_in_", None)
+    names = names_of(model)
     if names is None:
         _check_number(model, prepared)
         return lambda frame: _features(prepared, frame).to_numpy()
     # A pipeline encodes categories itself, and so wants them as they are in the file.
     raw = hasattr(model, "steps") or hasattr(model, "best_estimator_")
-    names = [str(name) for name in names]
     _check_names(names, prepared.shown if raw else prepared.features)
     unused = [str(name) for name in prepared.features.columns if name not in names]
     if unused:
         talk.note(f"The model does not use {_listed(unused)}.")
     if raw:
-        return lambda frame: (prepared.shown if frame is None else frame)[names]
+        return lambda frame: _shown(prepared, frame, names)
     coded = [c.name for c in prepared.columns if c.kind == "category" and c.name in names]
     if coded:
         talk.note(
@@ -104,6 +112,77 @@ def encoder_of(model: Any, prepared: Prepared, talk: Talk) -> Encode:
             "only if it was trained so. A pipeline that encodes categories itself is safer."
         )
     return lambda frame: _features(prepared, frame)[names]
+
+
+def check_target(model: Any, prepared: Prepared, talk: Talk) -> None:
+    """Refuse a model that predicts something else than the target."""
+    task = task_of(model)
+    target = repr(prepared.target_name)
+    if task is not None and task != prepared.task:
+        raise TableError(
+            f"the model is for {task}, but the target {target} was asked to be {prepared.task}; "
+            "leave --task out, or give another model."
+        )
+    known = getattr(model, "classes_", None)
+    if prepared.task != "classification" or not isinstance(known, np.ndarray) or known.ndim != 1:
+        return
+    found = np.unique(prepared.target).tolist()
+    keys = {_key(label) for label in known.tolist()}
+    strangers = [label for label in found if _key(label) not in keys]
+    if not strangers:
+        return
+    codes = known.dtype.kind in "biu" and np.array_equal(known, np.arange(len(found)))
+    if codes and strangers == found:  # some libraries take no other classes
+        talk.note(
+            f"The classes of the model are {_listed(known.tolist())}, which were taken as codes "
+            f"of the classes of {target}: right only if it was trained so."
+        )
+        return
+    raise TableError(
+        f"the model does not know {_listed(strangers)} of the target {target}; its classes are "
+        f"{_listed(known.tolist())}. It was trained for another target; choose that with "
+        "--target, or give another model."
+    )
+
+
+def _key(label: Any) -> str:
+    """Return what is the same for a class however it was read: 01, 1 and 1.0, or TRUE and True."""
+    text = str(label).strip()
+    try:
+        return str(float(text))
+    except ValueError:
+        return text.casefold()
+
+
+def _shown(prepared: Prepared, frame: pd.DataFrame | None, names: list[str]) -> pd.DataFrame:
+    """Return columns as people see them: in another table read just as in the prepared one."""
+    if frame is None:
+        return prepared.shown[names]
+    found = clean_names(frame.columns, Findings())
+    absent = [name for name in names if name not in found]
+    if absent:
+        raise TableError(
+            f"The other table lacks {_listed(absent)}, which the model was trained with. Its "
+            f"columns: {_listed(found)}."
+        )
+    findings = Findings()
+    numbers = {column.name: column for column in prepared.columns if column.kind == "number"}
+    shown: dict[str, Any] = {}
+    for name in names:
+        values = read_values(frame.iloc[:, found.index(name)])
+        if name not in numbers:
+            shown[name] = pd.Series(values.labels(), dtype=object)
+            continue
+        form = numbers[name].form
+        values = as_numbers(values, form)
+        for what, count in values.counts.items():
+            findings.add(what, name, count)
+        shown[name] = pd.Series(values.numbers)
+        if form == "dates":
+            shown[name] = pd.to_datetime(shown[name], unit="D")
+    table = pd.DataFrame(shown, columns=names)
+    table.attrs["notes"] = [*frame.attrs.get("notes", []), *findings.sentences()]
+    return table
 
 
 def _features(prepared: Prepared, frame: pd.DataFrame | None) -> pd.DataFrame:

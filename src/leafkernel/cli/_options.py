@@ -13,7 +13,9 @@ from typing import Annotated
 
 import typer
 
+from leafkernel.cli._target import MIN_ROWS
 from leafkernel.cli.errors import CommandError
+from leafkernel.explorer._map import MAPS
 
 _TABLE, _FOREST, _OUTPUT = "The table", "The forest", "Output"
 
@@ -41,6 +43,13 @@ class Scheme(str, Enum):
     oob_separable = "oob_separable"
     ih = "ih"
 
+
+# Ways to draw a map, by the names that the explorer has for them.
+Map = Enum("Map", {name: name for name in MAPS}, type=str)  # type: ignore[misc]
+AUTO_MAP = Map("auto")
+MAP_HELP = (
+    f"{', '.join(MAPS[1:-1])} or {MAPS[-1]}. auto is umap where umap-learn is installed, else pca."
+)
 
 TableArgument = Annotated[
     Path,
@@ -96,7 +105,7 @@ MaxRowsOption = Annotated[
     typer.Option(
         "--max-rows",
         metavar="N",
-        min=2,
+        min=MIN_ROWS,
         help="Of a larger table, a random sample of so many rows is used. All by default; a page "
         "shows at most 100,000.",
         rich_help_panel=_TABLE,

@@ -25,6 +25,7 @@ from sklearn.exceptions import InconsistentVersionWarning
 from leafkernel import LeafkernelWarning
 from leafkernel._memory import format_bytes
 from leafkernel.cli._formats import suffix_of
+from leafkernel.cli._kinds import unique_names
 from leafkernel.cli._options import OptionError
 from leafkernel.cli.errors import FileError
 from leafkernel.cli.files import WRITTEN_FORMATS, write_frame
@@ -238,7 +239,7 @@ def clean(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
-def check_output(output: Path | None, table: Path) -> None:
+def check_output(output: Path | None, table: Path, *others: Path | None) -> None:
     """Refuse a file that cannot be written, before any work is done for it."""
     if output is None:
         return
@@ -246,16 +247,21 @@ def check_output(output: Path | None, table: Path) -> None:
         raise OptionError(
             f"--output {output}: the name should end in one of {', '.join(WRITTEN_FORMATS)}."
         )
-    check_place(output, table)
+    check_place(output, table, *others)
 
 
-def check_place(output: Path, table: Path) -> None:
-    """Refuse to write where there is no folder, or over the table itself."""
+def check_place(output: Path, table: Path, *others: Path | None) -> None:
+    """Refuse to write where no folder is, in one that is closed, or over a file that is read."""
     if output.is_dir() or not output.parent.is_dir():
         what = "is a folder" if output.is_dir() else f"there is no folder {output.parent}"
         raise FileError(f"--output {output}: {what}; give the name of a file in one that exists.")
+    if not os.access(output.parent, os.W_OK):
+        raise FileError(f"--output {output}: you may not write in its folder; give another one.")
     if output.exists() and table.exists() and output.samefile(table):
         raise OptionError(f"--output {output} is the table itself; give another name.")
+    for other in others:
+        if other is not None and output.exists() and other.exists() and output.samefile(other):
+            raise OptionError(f"--output {output} is {other}, which is read; give another name.")
 
 
 def _csv(frame: pd.DataFrame) -> bytes:
@@ -282,8 +288,8 @@ def _cell(value: Any) -> str:
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    columns = [frame[name].tolist() for name in frame.columns]
-    names = [str(name) for name in frame.columns]
+    columns = [frame.iloc[:, j].tolist() for j in range(frame.shape[1])]
+    names = unique_names(frame.columns)
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 

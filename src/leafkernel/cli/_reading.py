@@ -19,8 +19,12 @@ CELL_BYTES = 24
 # A Python string costs this beside its letters.
 TEXT_BYTES = 50
 
+_SAMPLE = "Read a random sample of its rows"
 
-def check_room(name: str, needed: float, *, n_rows: float, max_rows: int | None) -> None:
+
+def check_room(
+    name: str, needed: float, *, n_rows: float, max_rows: int | None, remedy: str | None = None
+) -> None:
     """Refuse to read rows that would not fit in memory.
 
     Parameters
@@ -33,6 +37,8 @@ def check_room(name: str, needed: float, *, n_rows: float, max_rows: int | None)
         How many rows it has, about.
     max_rows : int or None
         How many of them are wanted; None: all.
+    remedy : str or None, default=None
+        A sentence on what to do; None: to sample with --max-rows.
     """
     if max_rows is not None:
         needed *= min(1.0, max_rows / max(n_rows, 1))
@@ -44,8 +50,8 @@ def check_room(name: str, needed: float, *, n_rows: float, max_rows: int | None)
     wanted = "" if max_rows is None else f" for {max_rows:,} rows"
     raise FileError(
         f"{name} has about {n_rows:,.0f} rows and needs about {_memory.format_bytes(needed)} of "
-        f"memory{wanted}, but only {_memory.format_bytes(available)} is free. Read a random "
-        f"sample of its rows, for example with --max-rows {fitting}."
+        f"memory{wanted}, but only {_memory.format_bytes(available)} is free. "
+        + (remedy or f"{_SAMPLE}, for example with --max-rows {fitting}.")
     )
 
 
@@ -71,8 +77,11 @@ def finish(frame: Any, rows: npt.NDArray[np.int64], n_rows: int, notes: list[str
 
 
 @contextlib.contextmanager
-def explain_damage(name: str) -> Iterator[None]:
-    """Turn what Python raises for an unreadable file into words for people."""
+def explain_damage(name: str, remedy: str | None = None) -> Iterator[None]:
+    """Turn what Python raises for an unreadable file into words for people.
+
+    ``remedy`` is a sentence for a file that does not fit in memory; None: to use --max-rows.
+    """
     try:
         yield
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -85,5 +94,5 @@ def explain_damage(name: str) -> Iterator[None]:
         raise FileError(f"{name} could not be read: {error}.") from error
     except MemoryError as error:
         raise FileError(
-            f"{name} does not fit in memory. Read a random sample of its rows with --max-rows."
+            f"{name} does not fit in memory. {remedy or f'{_SAMPLE} with --max-rows.'}"
         ) from error

@@ -44,7 +44,11 @@ class Table:
     """The columns of a table, sorted into features, others and the names of rows."""
 
     def __init__(
-        self, rows: npt.NDArray[np.int64], findings: Findings, id_column: str | None
+        self,
+        rows: npt.NDArray[np.int64],
+        findings: Findings,
+        id_column: str | None,
+        keep: frozenset[str],
     ) -> None:
         self.columns: list[Column] = []
         self.features: dict[str, npt.NDArray[np.float64]] = {}
@@ -54,6 +58,7 @@ class Table:
         self.id_name = "row"
         self.notes: list[str] = []
         self._rows, self._findings, self._id_column = rows, findings, id_column
+        self._keep = keep
 
     def add(self, name: str, series: Any) -> None:
         """Put a column where it belongs."""
@@ -64,6 +69,8 @@ class Table:
             return
         values = settle(raw)
         kind = find_kind(name, values, self._rows)
+        if name in self._keep and kind in ("empty", "constant", "id"):
+            kind = "category" if values.numbers is None else "number"
         if kind in ("number", "category"):
             self._findings.add_values(name, values)
             self._add_feature(name, kind, values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from leafkernel.cli.errors import TableError
 MIN_ROWS = 10
 _FEW_NUMBERS = 20  # different whole numbers that still are classes
 _ROWS_A_NUMBER = 5
+_WHOLE_NUMBER = re.compile(r"[-+]?\d+")
+_LONG_NUMBER = re.compile(r"[-+]?\d{16,}")
 
 
 def find_column(name: str, names: list[str], what: str) -> str:
@@ -47,6 +50,7 @@ def read_target(
         )
     values = settle(raw)
     if task == "regression" and values.numbers is None:
+        _refuse_long_numbers(values, quote(name))
         examples = shorten([quote(text) for text in dict.fromkeys(values.labels()) if text], 3)
         raise TableError(
             f"The target {quote(name)} holds text ({examples}), so it cannot be predicted as a "
@@ -54,11 +58,43 @@ def read_target(
         )
     if task is not None:
         values = raw if task == "classification" and raw.texts is not None else values
-        findings.add_values(name, values)
-        return values, task, []
+        return values, task, _reading_notes(values, name, findings)
     task, why = _infer_task(values, quote(name))
-    findings.add_values(name, values)
-    return values, task, [why]
+    notes = [*_reading_notes(values, name, findings), why]
+    if _counts_up(values, series.index):
+        notes.append(
+            f"The target {quote(name)} looks like row numbers: it is one more in each row than in "
+            "the one before. If that is what it is, choose another column with --target."
+        )
+    return values, task, notes
+
+
+def _refuse_long_numbers(values: Values, name: str) -> None:
+    present = [text for text in values.labels() if text is not None]
+    long = list(dict.fromkeys(text for text in present if _LONG_NUMBER.fullmatch(text)))
+    if long and all(_WHOLE_NUMBER.fullmatch(text) for text in present):
+        raise TableError(
+            f"The target {name} holds whole numbers of more than 15 digits "
+            f"({shorten(long, 3)}), which are not exact as numbers, so it cannot be predicted as a "
+            "number. If they are ids, choose another column with --target."
+        )
+
+
+def _reading_notes(values: Values, name: str, findings: Findings) -> list[str]:
+    """Return why values became missing, to be told beside how many rows were left out for it."""
+    if values.form:
+        findings.add(values.form, name)
+    own = Findings()
+    for what, count in values.counts.items():
+        own.add(what, name, count)
+    return own.sentences()
+
+
+def _counts_up(values: Values, index: Any) -> bool:
+    """Say whether numbers are those of the rows in the file, which the index holds."""
+    if values.numbers is None or values.form or not pd.api.types.is_integer_dtype(index.dtype):
+        return False
+    return len(pd.unique(values.numbers - np.asarray(index, dtype=np.float64))) == 1
 
 
 def _infer_task(values: Values, name: str) -> tuple[str, str]:

@@ -13,7 +13,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -27,6 +27,11 @@ from leafkernel.cli.errors import FileError
 
 _HEAD = 2**18  # letters that are looked at to learn the layout
 _LONGEST_CELL = 2**31 - 1
+# Digits that name something, which a number would not keep: a zero in front, or too many of them.
+_CODE = r"[ \t]*(0\d+|[-+]?\d{17,})[ \t]*"
+# The same in cells that are put together, each with this in front.
+_CELL = "\0"
+_ANY_CODE = re.compile(f"{_CELL}{_CODE}(?:{_CELL}|$)")
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,7 @@ class Layout:
     separator: str
     decimal: str
     spaced: bool  # a blank after each separator
+    codes: frozenset[int] = frozenset()  # places of columns that stay text
 
     @property
     def dialect(self) -> dict[str, Any]:
@@ -44,7 +50,9 @@ class Layout:
         return {"delimiter": self.separator, "skipinitialspace": self.spaced}
 
 
-def read_text(file: TextFile, *, max_rows: int | None, random_state: int) -> Any:
+def read_text(
+    file: TextFile, *, max_rows: int | None, random_state: int, remedy: str | None = None
+) -> Any:
     """Read a table from text.
 
     Returns
@@ -54,7 +62,7 @@ def read_text(file: TextFile, *, max_rows: int | None, random_state: int) -> Any
         reader should know.
     """
     notes: list[str] = []
-    with explain_damage(file.name), _long_cells():
+    with explain_damage(file.name, remedy), _long_cells():
         encoding, size = find_encoding(file, notes)
         with file.text(encoding) as handle:
             head = handle.read(_HEAD)
@@ -69,8 +77,10 @@ def read_text(file: TextFile, *, max_rows: int | None, random_state: int) -> Any
             size + CELL_BYTES * n_cells * scale,
             n_rows=n_cells / len(layout.header) * scale - 1,
             max_rows=max_rows,
+            remedy=remedy,
         )
-        n_rows = _count_rows(file, encoding, layout)
+        n_rows, codes = _look_through(file, encoding, layout)
+        layout = replace(layout, codes=codes)
         rows = choose_rows(n_rows, max_rows, random_state)
         frame = _read_rows(file, encoding, layout, rows, n_rows)
     frame.columns = layout.header
@@ -171,9 +181,13 @@ def _is_data(header: list[str]) -> bool:
 # --- lines and table
 
 
-def _count_rows(file: TextFile, encoding: str, layout: Layout) -> int:
-    """Return the number of rows below the header, all of which must be as wide as it is."""
+def _look_through(file: TextFile, encoding: str, layout: Layout) -> tuple[int, frozenset[int]]:
+    """Return the number of rows below the header, and the places of columns with codes.
+
+    All rows must be as wide as the header.
+    """
     width, n_rows, previous = len(layout.header), -1, 0
+    codes: set[int] = set()
     bad: tuple[int, int, int] | None = None  # first line, last line, number of cells
     with file.text(encoding) as handle:
         reader = csv.reader(handle, **layout.dialect)
@@ -185,10 +199,13 @@ def _count_rows(file: TextFile, encoding: str, layout: Layout) -> int:
                 fits = len(record) == width or (len(record) > width and not any(record[width:]))
                 if not fits and n_rows > 0:
                     bad = previous + 1, reader.line_num, len(record)
+                # One search a row, for few have codes; the header is no row.
+                if n_rows > 0 and _ANY_CODE.search(_CELL.join(["", *record])):
+                    codes.update(j for j, cell in enumerate(record) if re.fullmatch(_CODE, cell))
             previous = reader.line_num
     if bad is not None:
         raise FileError(_ragged(file, layout, bad, last=True))
-    return n_rows
+    return n_rows, frozenset(codes)
 
 
 def _ragged(file: TextFile, layout: Layout, bad: tuple[int, int, int], *, last: bool) -> str:
@@ -248,6 +265,7 @@ def _parse(handle: Any, layout: Layout) -> Any:
         names=range(len(layout.header)),
         usecols=range(len(layout.header)),
         index_col=False,
+        dtype=dict.fromkeys(layout.codes, str),
         low_memory=False,
         **_exact(layout),
     )

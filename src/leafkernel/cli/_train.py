@@ -15,11 +15,18 @@ import sklearn
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from leafkernel import ForestProximity
-from leafkernel.cli._models import Encode, encoder_of, load_model, task_of
-from leafkernel.cli._options import ForestOptions, Scheme, TableOptions
+from leafkernel.cli._models import (
+    Encode,
+    check_target,
+    encoder_of,
+    load_model,
+    names_of,
+    task_of,
+)
+from leafkernel.cli._options import ForestOptions, OptionError, Scheme, TableOptions
 from leafkernel.cli._output import Talk
 from leafkernel.cli.columns import Prepared, prepare
-from leafkernel.cli.files import read_file
+from leafkernel.cli.files import call, read_file
 from leafkernel.explorer._judgement import Judgement
 from leafkernel.forests._bootstrap import MISSING_VALUES_STRAY
 
@@ -114,7 +121,7 @@ class Study:
         baseline = score.get("baseline")
         beside = f"  ({baseline['label']}: {baseline['text']})" if baseline else ""
         return {
-            "table": f"{self.path.name}: {n:,} rows, {d:,} feature{'s' * (d != 1)}",
+            "table": f"{call(self.path)}: {n:,} rows, {d:,} feature{'s' * (d != 1)}",
             "target": f"{prepared.target_name} ({kind})",
             "forest": f"{self._forest()} of {self.prox.n_trees_:,} trees, proximities: "
             f"{self.prox.scheme_.name}",
@@ -126,6 +133,11 @@ def begin(talk: Talk, source: TableOptions, forest: ForestOptions) -> Study:
     """Read the table, grow or load the forest, and fit the proximity."""
     model = None
     if forest.model is not None:
+        if forest.trees is not None:
+            raise OptionError(
+                "--trees and --model: a fitted model has the trees that it has; leave one of the "
+                "two out."
+            )
         talk.step(f"loading {forest.model.name}")
         model = load_model(forest.model, trusted=forest.trust_model)
     prepared = read_table(talk, source, model, seed=forest.seed)
@@ -147,6 +159,7 @@ def begin(talk: Talk, source: TableOptions, forest: ForestOptions) -> Study:
         prox = _fit(model, scheme, X, prepared.target, forest.jobs)
     else:
         encode = encoder_of(model, prepared, talk)
+        check_target(model, prepared, talk)
         X = encode(None)
         talk.step("proximities")
         prox = _fit_loaded(talk, model, forest, X, prepared.target)
@@ -157,11 +170,16 @@ def begin(talk: Talk, source: TableOptions, forest: ForestOptions) -> Study:
 
 def read_table(talk: Talk, source: TableOptions, model: Any = None, *, seed: int = 0) -> Prepared:
     """Read the table and find out what its columns are."""
-    talk.step(f"reading {source.table.name}")
+    talk.step(f"reading {call(source.table)}")
     frame = read_file(source.table, max_rows=source.max_rows, random_state=seed)
     task = source.task.value if source.task is not None else task_of(model)
     prepared = prepare(
-        frame, source.target, task=task, id_column=source.id_column, drop=tuple(source.drop or ())
+        frame,
+        source.target,
+        task=task,
+        id_column=source.id_column,
+        drop=tuple(source.drop or ()),
+        keep=names_of(model) or (),
     )
     for note in prepared.notes:
         talk.note(note)

@@ -8,6 +8,7 @@ import typer
 
 import leafkernel
 from leafkernel.cli._command import add_command
+from leafkernel.cli._usage import SayingGroup
 from leafkernel.cli.commands import (
     benchmark,
     demo,
@@ -21,6 +22,7 @@ from leafkernel.cli.commands import (
 
 app = typer.Typer(
     name="leafkernel",
+    cls=SayingGroup,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

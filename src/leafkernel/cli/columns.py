@@ -138,6 +138,7 @@ def prepare(
     task: str | None = None,
     id_column: str | None = None,
     drop: Iterable[str] = (),
+    keep: Iterable[str] = (),
     max_classes: int = MAX_CLASSES,
 ) -> Prepared:
     """Find out what the columns of a table are, and make features of them.
@@ -158,6 +159,8 @@ def prepare(
         The column that names rows; None: the first that looks so.
     drop : iterable of str, default=()
         Columns to leave out.
+    keep : iterable of str, default=()
+        Columns that are features even if they are empty, never change or look like names of rows.
     max_classes : int, default=100
         More classes are refused.
 
@@ -199,7 +202,7 @@ def prepare(
 
     rows = _row_numbers(frame)[kept]
     rest = [name for name in names if name != target and name not in dropped]
-    table = Table(rows, findings, id_column)
+    table = Table(rows, findings, id_column, frozenset(keep))
     for name in rest:
         table.add(name, frame.iloc[np.flatnonzero(kept), place[name]])
     if not table.columns:

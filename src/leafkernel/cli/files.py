@@ -17,6 +17,7 @@ from leafkernel._optional import require
 from leafkernel.cli._arrow import read_arrow
 from leafkernel.cli._encoding import TextFile
 from leafkernel.cli._formats import describe, find_kind, look, suffix_of
+from leafkernel.cli._kinds import unique_names
 from leafkernel.cli._reading import explain_damage
 from leafkernel.cli._text import read_text
 from leafkernel.cli.errors import FileError
@@ -26,7 +27,9 @@ _DANGEROUS = ("=", "+", "-", "@", "\t", "\r", "\n")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 
 
-def read_file(path: Any, *, max_rows: int | None = None, random_state: int = 0) -> Any:
+def read_file(
+    path: Any, *, max_rows: int | None = None, random_state: int = 0, remedy: str | None = None
+) -> Any:
     """Read a table from a file.
 
     Parameters
@@ -39,6 +42,8 @@ def read_file(path: Any, *, max_rows: int | None = None, random_state: int = 0) 
         Read a random sample of so many rows, in the order of the file; None: all.
     random_state : int, default=0
         Seed of the sample.
+    remedy : str or None, default=None
+        The advice, a sentence, if the table does not fit in memory; None: to use --max-rows.
 
     Returns
     -------
@@ -60,14 +65,14 @@ def read_file(path: Any, *, max_rows: int | None = None, random_state: int = 0) 
     >>> read_file(folder / "penguins.csv", max_rows=3).shape
     (3, 7)
     """
+    options = {"max_rows": max_rows, "random_state": random_state, "remedy": remedy}
     if str(path) == "-":
-        return _read_stdin(max_rows=max_rows, random_state=random_state)
+        return _read_stdin(options)
     name = repr(str(path))
-    kind = find_kind(Path(path), name)
-    return _read_kind(Path(path), name, kind, max_rows=max_rows, random_state=random_state)
+    return _read_kind(Path(path), name, find_kind(Path(path), name), options)
 
 
-def _read_stdin(*, max_rows: int | None, random_state: int) -> Any:
+def _read_stdin(options: dict[str, Any]) -> Any:
     # On disk, because a file is read in several passes.
     name = "The standard input"
     with tempfile.TemporaryDirectory(prefix="leafkernel-") as folder:
@@ -77,14 +82,18 @@ def _read_stdin(*, max_rows: int | None, random_state: int) -> Any:
         kind, remedy = look(path, name)
         if kind not in ("text", "gzip"):
             raise FileError(f"{name} should be CSV, but is {describe(kind)}; {remedy}.")
-        return _read_kind(path, name, kind, max_rows=max_rows, random_state=random_state)
+        return _read_kind(path, name, kind, options)
 
 
-def _read_kind(path: Path, name: str, kind: str, *, max_rows: int | None, random_state: int) -> Any:
+def _read_kind(path: Path, name: str, kind: str, options: dict[str, Any]) -> Any:
     if kind in ("text", "gzip"):
-        file = TextFile(path, name, packed=kind == "gzip")
-        return read_text(file, max_rows=max_rows, random_state=random_state)
-    return read_arrow(path, name, kind, max_rows=max_rows, random_state=random_state)
+        return read_text(TextFile(path, name, packed=kind == "gzip"), **options)
+    return read_arrow(path, name, kind, **options)
+
+
+def call(path: Path) -> str:
+    """Return what people call a table: its file's name, or the standard input."""
+    return "standard input" if str(path) == "-" else path.name
 
 
 def write_frame(frame: Any, path: Any) -> None:
@@ -150,6 +159,7 @@ def _write(frame: Any, path: Path, suffix: str) -> None:
         sep="\t" if suffix.startswith(".tsv") else ",",
         index=False,
         encoding="utf-8",
+        lineterminator="\n",  # the same file on each system
         quoting=csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL,
     )
 
@@ -157,7 +167,7 @@ def _write(frame: Any, path: Path, suffix: str) -> None:
 def _plain_types(frame: Any) -> Any:
     """Return a frame that Arrow takes: columns of mixed things become text."""
     plain = frame.reset_index(drop=True)
-    plain.columns = [str(name) for name in plain.columns]
+    plain.columns = unique_names(plain.columns)
     for i in range(plain.shape[1]):
         column = plain.iloc[:, i]
         if column.dtype == object and len({type(v) for v in column if not _is_missing(v)}) > 1:

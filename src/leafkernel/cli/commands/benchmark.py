@@ -17,6 +17,7 @@ from leafkernel._memory import format_bytes
 from leafkernel.cli._options import ForestOptions, OutputOption, TableOptions
 from leafkernel.cli._output import Talk, check_output
 from leafkernel.cli._train import Study, begin
+from leafkernel.explorer._judgement import Judgement
 
 EXAMPLES = ("leafkernel benchmark wines.csv --target quality --trees 100",)
 
@@ -67,7 +68,9 @@ def _of_all(talk: Talk, study: Study) -> list[dict[str, Any]]:
         _line(
             "10 nearest rows of each", n, _timed(lambda: prox.kneighbors(None, min(10, n - 1)))[0]
         ),
-        _line("predictions of each by the others", n, _timed(lambda: _predict(study))[0]),
+        _line(
+            "predictions of each by the others", n, _timed(lambda: Judgement.of(prox, study.y))[0]
+        ),
     ]
     if expected.fits:
         seconds, P = _timed(prox.proximity)
@@ -82,14 +85,6 @@ def _of_all(talk: Talk, study: Study) -> list[dict[str, Any]]:
             _line("all proximities, sparse (forecast)", n, expected.seconds, expected.bytes)
         )
     return lines
-
-
-def _predict(study: Study) -> Any:
-    judgement = study.judgement
-    values = judgement.target if judgement.classes is None else np.eye(len(judgement.classes))
-    if judgement.classes is not None:
-        values = values[judgement.target]
-    return study.prox.weighted_sums(values)
 
 
 def _of_some(talk: Talk, study: Study, subset: int, options: ForestOptions) -> list[dict[str, Any]]:

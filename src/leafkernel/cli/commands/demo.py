@@ -8,11 +8,10 @@ from typing import Annotated
 
 import typer
 
-from leafkernel.cli._options import ForestOptions, SeedOption, TableOptions, TreesOption
+from leafkernel.cli._options import AUTO_MAP, ForestOptions, SeedOption, TableOptions, TreesOption
 from leafkernel.cli._output import Talk
 from leafkernel.cli.commands.explore import (
     ForceOption,
-    Map,
     MapOption,
     can_show_a_browser,
     write_page,
@@ -38,7 +37,7 @@ def demo(
     talk: Talk,
     *,
     output: PageOption = Path("leafkernel-demo.html"),
-    embedding: MapOption = Map.auto,
+    embedding: MapOption = AUTO_MAP,
     open_page: OpenOption = None,
     force: ForceOption = False,
     trees: TreesOption = None,

@@ -2,46 +2,33 @@
 
 from __future__ import annotations
 
-from enum import Enum
-from importlib.util import find_spec
 from typing import Annotated
 
 import pandas as pd
 import typer
+from sklearn.base import clone
 
-from leafkernel.cli._options import ForestOptions, OutputOption, TableOptions
+from leafkernel.cli._options import (
+    AUTO_MAP,
+    MAP_HELP,
+    ForestOptions,
+    Map,
+    OutputOption,
+    TableOptions,
+)
 from leafkernel.cli._output import Talk, check_output
 from leafkernel.cli._train import begin
-from leafkernel.tasks import LeafEmbedding
+from leafkernel.explorer._map import map_model
 
 EXAMPLES = ("leafkernel embed wines.csv --target quality --method pca -n 3 -o map.parquet",)
 
-# UMAP repeats itself only on one thread; above this many rows that takes too long.
-_MOST_REPEATABLE = 20_000
-_FEWEST_FOR_UMAP = 30
-
-
-class Method(str, Enum):
-    """Ways to draw a map."""
-
-    auto = "auto"
-    umap = "umap"
-    tsne = "tsne"
-    phate = "phate"
-    pca = "pca"
-    spectral = "spectral"
-    diffusion = "diffusion"
-    mds = "mds"
-
-
 MethodOption = Annotated[
-    Method,
+    Map,
     typer.Option(
         "--method",
         "-m",
         metavar="NAME",
-        help="How to place the rows: umap, tsne, phate, pca, spectral, diffusion or mds. auto is "
-        "umap where umap-learn is installed, else pca.",
+        help=f"How to place the rows: {MAP_HELP}",
     ),
 ]
 Count = Annotated[
@@ -53,35 +40,23 @@ def embed(
     talk: Talk,
     source: TableOptions,
     forest: ForestOptions,
-    method: MethodOption = Method.auto,
+    method: MethodOption = AUTO_MAP,
     n: Count = 2,
     output: OutputOption = None,
 ) -> None:
     """Give each row coordinates, such that rows that the forest holds similar are near."""
     check_output(output, source.table)
     study = begin(talk, source, forest)
-    n_rows = len(study.y)
-    chosen = method
-    if chosen is Method.auto:
-        umap = find_spec("umap") is not None and n_rows >= _FEWEST_FOR_UMAP
-        chosen = Method.umap if umap else Method.pca
-    talk.step(f"{chosen.value} of {n_rows:,} rows")
-    seed: int | None = forest.seed
-    if chosen is Method.umap and n_rows > _MOST_REPEATABLE:
-        seed = None
-        talk.note("UMAP of so many rows runs on all threads, and differs a little every time.")
-    # Without a scheme of the user's, the one that is best for the method.
-    given = study.prox.forest_ if forest.scheme is None else study.prox
-    model = LeafEmbedding(
-        given,
-        method=chosen.value,
-        n_components=n,
-        n_neighbors=min(30, n_rows - 1),
-        n_jobs=forest.jobs,
-        random_state=seed,
+    talk.step(f"map of {len(study.y):,} rows")
+    chosen, model = map_model(
+        study.prox, study.X, study.y, method.value, n_components=n, random_state=forest.seed
     )
-    points = model.fit(study.X, study.y).embedding_
-    columns = {f"{chosen.value}_{i + 1}": points[:, i] for i in range(n)}
+    if forest.scheme is not None:  # else the one that is best for the method
+        model = clone(model).set_params(proximity=study.prox).fit(study.X)
+    if model.random_state is None:
+        talk.note("UMAP of so many rows runs on all threads, and differs a little every time.")
+    points = model.embedding_
+    columns = {f"{chosen}_{i + 1}": points[:, i] for i in range(n)}
     frame = pd.DataFrame({**study.names(), **columns, "target": study.y})
     talk.summary(study.lines())
-    talk.frame(frame, output, {**study.about(), "method": chosen.value})
+    talk.frame(frame, output, {**study.about(), "method": chosen})

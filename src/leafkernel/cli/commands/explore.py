@@ -6,7 +6,6 @@ import os
 import sys
 import webbrowser
 from dataclasses import replace
-from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
@@ -14,9 +13,20 @@ import numpy as np
 import typer
 
 from leafkernel._memory import format_bytes
-from leafkernel.cli._options import ForestOptions, OptionError, TableOptions
+from leafkernel.cli._formats import suffix_of
+from leafkernel.cli._options import (
+    AUTO_MAP,
+    MAP_HELP,
+    ForestOptions,
+    Map,
+    OptionError,
+    TableOptions,
+)
 from leafkernel.cli._output import Talk, check_place
+from leafkernel.cli._reading import explain_damage
 from leafkernel.cli._train import begin
+from leafkernel.cli.errors import FileError
+from leafkernel.cli.files import call
 from leafkernel.explorer import build_report
 from leafkernel.explorer.report import MOST_ROWS
 
@@ -28,19 +38,6 @@ EXAMPLES = (
 # What is in the head of every page of ours.
 _MARK = b'<meta name="generator" content="leafkernel"'
 _HEAD_BYTES = 8192
-
-
-class Map(str, Enum):
-    """Ways to draw the map."""
-
-    auto = "auto"
-    umap = "umap"
-    tsne = "tsne"
-    phate = "phate"
-    pca = "pca"
-    spectral = "spectral"
-    diffusion = "diffusion"
-    mds = "mds"
 
 
 PageOption = Annotated[
@@ -58,8 +55,7 @@ MapOption = Annotated[
     typer.Option(
         "--embedding",
         metavar="NAME",
-        help="How to draw the map: umap, tsne, phate, pca, spectral, diffusion or mds. auto is "
-        "umap where umap-learn is installed, else pca.",
+        help=f"How to draw the map: {MAP_HELP}",
     ),
 ]
 OpenOption = Annotated[bool, typer.Option("--open/--no-open", help="Show the page in a browser.")]
@@ -74,7 +70,7 @@ def explore(
     forest: ForestOptions,
     *,
     output: PageOption = None,
-    embedding: MapOption = Map.auto,
+    embedding: MapOption = AUTO_MAP,
     open_page: OpenOption = False,
     force: ForceOption = False,
 ) -> None:
@@ -89,7 +85,7 @@ def write_page(
     forest: ForestOptions,
     page: Path,
     *,
-    embedding: Map = Map.auto,
+    embedding: Map = AUTO_MAP,
     open_page: bool = False,
     force: bool = False,
 ) -> None:
@@ -107,7 +103,7 @@ def write_page(
         shown=prepared.shown,
         ids=ids,
         id_name=prepared.id_name,
-        title=f"{study.path.name}: {prepared.target_name}",
+        title=f"{call(study.path)}: {prepared.target_name}",
         target_name=prepared.target_name,
         notes=talk.notes,
         method=embedding.value,
@@ -115,7 +111,12 @@ def write_page(
         on_step=talk.step,
     )
     talk.step(f"writing {page.name}")
-    path = report.save(page)
+    try:
+        path = report.save(page)
+    except OSError as error:
+        raise FileError(
+            f"--output {page} cannot be written: {error.strerror or error}. Give another name."
+        ) from error
     size = path.stat().st_size
     talk.summary({**study.lines(), "page": f"{format_bytes(size)}, one file that works offline"})
     if talk.json:
@@ -134,7 +135,7 @@ def can_show_a_browser() -> bool:
 
 def _stem(table: Path) -> str:
     """Return a file's name without what says its format."""
-    return "table" if str(table) == "-" else table.name.split(".")[0] or "table"
+    return "table" if str(table) == "-" else table.name[: len(table.name) - len(suffix_of(table))]
 
 
 def _check_page(page: Path, table: Path, *, force: bool) -> None:
@@ -144,7 +145,7 @@ def _check_page(page: Path, table: Path, *, force: bool) -> None:
     check_place(page, table)
     if force or not page.exists():
         return
-    with page.open("rb") as file:
+    with explain_damage(f"--output {page}"), page.open("rb") as file:
         if _MARK not in file.read(_HEAD_BYTES):
             raise OptionError(
                 f"--output {page}: there is a file of that name that is no page of leafkernel; "

@@ -23,8 +23,9 @@ from leafkernel.cli._options import (
     TaskOption,
 )
 from leafkernel.cli._output import Talk, check_output
+from leafkernel.cli._target import find_column
 from leafkernel.cli.columns import Prepared, prepare
-from leafkernel.cli.files import read_file
+from leafkernel.cli.files import call, read_file
 from leafkernel.tasks import ProximityImputer
 
 EXAMPLES = ("leafkernel impute wines.csv --target quality -o filled.csv",)
@@ -62,14 +63,16 @@ def impute(
     of them have. Names of rows, free text and dates stay as they are.
     """
     check_output(output, table)
-    talk.step(f"reading {table.name}")
-    frame = read_file(table)
+    talk.step(f"reading {call(table)}")
+    frame = read_file(table, remedy="Cut the file into parts, and fill each of them.")
     for note in frame.attrs.get("notes", ()):
         talk.note(note)
     prepared = None
     if target is not None:
         prepared = prepare(frame, target, task=None if task is None else task.value)
-    columns = _columns(talk, frame, [target, *(drop or ())])
+    names = clean_names(frame.columns, Findings())
+    dropped = [find_column(name, names, "--drop") for name in drop or ()]
+    columns = _columns(talk, frame, names, {target, *dropped})
     gappy = {j: column for j, column in columns.items() if column.fillable and column.gaps.any()}
     if gappy:
         talk.step(f"filling {len(gappy)} column{'s' * (len(gappy) > 1)}")
@@ -83,7 +86,7 @@ def impute(
     counts = {column.name: int(column.gaps.sum()) for column in gappy.values()}
     talk.summary(
         {
-            "table": f"{table.name}: {len(frame):,} rows, {frame.shape[1]:,} columns",
+            "table": f"{call(table)}: {len(frame):,} rows, {frame.shape[1]:,} columns",
             "filled": ", ".join(f"{count:,} in {name}" for name, count in counts.items()) or "0",
         }
     )
@@ -91,9 +94,10 @@ def impute(
     talk.frame(frame, output, about)
 
 
-def _columns(talk: Talk, frame: pd.DataFrame, left_out: list[str | None]) -> dict[int, GappyColumn]:
+def _columns(
+    talk: Talk, frame: pd.DataFrame, names: list[str], left_out: set[str | None]
+) -> dict[int, GappyColumn]:
     """Return the columns that are filled or help to fill others, by place."""
-    names = clean_names(frame.columns, Findings())
     columns, untouched = {}, []
     for j, name in enumerate(names):
         column = None if name in left_out else GappyColumn.of(name, frame.iloc[:, j])

@@ -9,10 +9,13 @@ import numpy as np
 import pandas as pd
 import typer
 
+from leafkernel.cli._kinds import Findings, clean_names
 from leafkernel.cli._options import ForestOptions, OutputOption, TableOptions
 from leafkernel.cli._output import Talk, check_output
 from leafkernel.cli._train import Study, begin
-from leafkernel.cli.files import read_file
+from leafkernel.cli._values import read_values
+from leafkernel.cli.errors import TableError
+from leafkernel.cli.files import call, read_file
 
 EXAMPLES = (
     "leafkernel neighbors wines.csv --target quality -k 5 -o neighbors.csv",
@@ -43,7 +46,7 @@ def neighbors(
     output: OutputOption = None,
 ) -> None:
     """Find the rows that a forest holds most similar to each row, with their proximities."""
-    check_output(output, source.table)
+    check_output(output, source.table, new, forest.model)
     study = begin(talk, source, forest)
     n_candidates = len(study.y) - (new is None)
     if k > n_candidates:
@@ -58,14 +61,19 @@ def neighbors(
 
 def _read_new(talk: Talk, study: Study, path: Path) -> tuple[Any, dict[str, Any]]:
     """Return other rows as the forest takes them, and what they are called."""
-    talk.step(f"reading {path.name}")
-    frame = read_file(path)
+    talk.step(f"reading {call(path)}")
+    frame = read_file(path, remedy="Give fewer rows at a time with --new.")
+    if len(frame) == 0:
+        raise TableError(f"{call(path)} has names of columns but no rows below them.")
     names: dict[str, Any] = {"row": np.arange(len(frame))}
-    if study.prepared.ids is not None and study.prepared.id_name in frame:
-        names["id"] = frame[study.prepared.id_name].astype(str).to_numpy()
+    columns, id_name = clean_names(frame.columns, Findings()), study.prepared.id_name
+    if study.prepared.ids is not None and id_name in columns:
+        labels = read_values(frame.iloc[:, columns.index(id_name)]).labels()
+        given = [f"row {i}" if label is None else label for i, label in enumerate(labels)]
+        names["id"] = np.array(given, dtype=object)
     X = study.encode(frame)
     for note in getattr(X, "attrs", frame.attrs).get("notes", ()):
-        talk.note(f"{path.name}: {note}")
+        talk.note(f"{call(path)}: {note}")
     return X, names
 
 

@@ -52,7 +52,7 @@ def outliers(
     output: OutputOption = None,
 ) -> None:
     """Rank the rows by how unlike they are to others of their class, or to all for numbers."""
-    check_output(output, source.table)
+    check_output(output, source.table, forest.model)
     study = begin(talk, source, forest)
     talk.step("outliers")
     labels = study.y if study.prepared.task == "classification" else None

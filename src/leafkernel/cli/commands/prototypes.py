@@ -9,6 +9,7 @@ import pandas as pd
 import typer
 
 from leafkernel import ForestProximity
+from leafkernel.cli._kinds import free_name
 from leafkernel.cli._options import ForestOptions, OutputOption, TableOptions
 from leafkernel.cli._output import Talk, check_output
 from leafkernel.cli._train import begin
@@ -38,7 +39,7 @@ def prototypes(
     --scheme says otherwise, similarity here is uniform: the share of trees that put two rows in the
     same leaf.
     """
-    check_output(output, source.table)
+    check_output(output, source.table, forest.model)
     study = begin(talk, source, forest)
     talk.step("prototypes")
     codes, labels = target_groups(study.judgement)
@@ -60,7 +61,12 @@ def prototypes(
         }
     )
     values = study.prepared.shown.iloc[found.rows].reset_index(drop=True)
-    values = values.rename(columns={name: f"{name} (value)" for name in values if name in frame})
+    taken, renamed = {*frame, *values}, {}
+    for name in values:
+        if name in frame:
+            renamed[name] = free_name(f"{name} (value)", taken)
+            taken.add(renamed[name])
+    values = values.rename(columns=renamed)
     order = np.lexsort([frame["rank"], found.labels])
     talk.summary(study.lines())
     frame = pd.concat([frame, values], axis=1).iloc[order].reset_index(drop=True)
