@@ -24,10 +24,35 @@ def test_impute_fills_gaps_and_changes_nothing_else(birds, tmp_path):
         there = before[name].notna()
         assert (before[name][there] == after[name][there]).all()
         assert after[name].notna().all()
-    assert after["eggs"].dtype == np.int64  # whole numbers stay whole
+    assert (after["eggs"] % 1 == 0).all()  # whole numbers stay whole
     assert set(after["pond"]) == {"north", "south"}
     assert before["name"].equals(after["name"])
     assert after["kind"].isna().sum() == 1  # the target is not filled
+
+
+def test_what_is_there_stays_to_the_letter(tmp_path):
+    """Zeros in front, long numbers, zeros behind, booleans in lower case, commas for decimals."""
+    rng = np.random.default_rng(0)
+    lines = ["zip;long;price;wild;size;count"]
+    for i in range(60):
+        size = f"{rng.normal():.2f}".replace(".", ",")
+        price = "" if i % 9 == 4 else f"{rng.gamma(3):.1f}0".replace(".", ",")
+        wild = "" if i % 11 == 3 else ("true" if i % 2 else "false")
+        count = "NA" if i % 13 == 5 else str(i % 7)
+        lines.append(f"{i % 5:05};{2**60 + i};{price};{wild};{size};{count}")
+    path, out = tmp_path / "t.csv", tmp_path / "out.csv"
+    path.write_text("\n".join(lines) + "\n")
+    result = run("impute", path, "-o", out, *FEW)
+    assert "5 say 'NA'" in result.stderr
+    before = pd.read_csv(path, sep=";", dtype=str, keep_default_na=False)
+    after = pd.read_csv(out, dtype=str, keep_default_na=False)
+    gaps = before.isin(["", "NA"])
+    assert gaps.to_numpy().sum() == 18
+    assert (after == before).to_numpy()[~gaps.to_numpy()].all()
+    assert not after.isin(["", "NA"]).to_numpy().any()
+    assert set(after["wild"]) == {"true", "false"}
+    assert after["price"].str.fullmatch(r"\d+,\d+").all()
+    assert after["count"].str.fullmatch(r"\d").all()
 
 
 def test_impute_says_how_much(birds):

@@ -86,9 +86,8 @@ class Table:
         if values.numbers is not None:
             self.columns.append(Column(name, kind, form=values.form))
             self.features[name] = values.numbers
-            numbers = pd.Series(values.numbers)
             is_date = values.form == "dates"
-            self.shown[name] = pd.to_datetime(numbers, unit="D") if is_date else numbers
+            self.shown[name] = pd.Series(_dates(values.numbers) if is_date else values.numbers)
             return
         categories = order_of(values)
         self.columns.append(Column(name, kind, categories))
@@ -106,3 +105,11 @@ class Table:
                 f"Column {quote(name)} names the rows, but {repeated:,} of its names occur more "
                 "than once."
             )
+
+
+def _dates(days: npt.NDArray[np.float64]) -> npt.NDArray[np.datetime64]:
+    """Return days since 1970 as dates, to the second: in nanoseconds, few centuries fit."""
+    known = ~np.isnan(days)
+    dates = np.full(len(days), np.datetime64("NaT"), dtype="datetime64[s]")
+    dates[known] = np.round(days[known] * 86400).astype(np.int64).astype("datetime64[s]")
+    return dates

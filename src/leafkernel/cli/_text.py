@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from leafkernel._validation import shorten
 from leafkernel.cli._encoding import TextFile, find_encoding
 from leafkernel.cli._reading import CELL_BYTES, check_room, choose_rows, explain_damage, finish
 from leafkernel.cli.errors import FileError
@@ -29,9 +30,16 @@ _HEAD = 2**18  # letters that are looked at to learn the layout
 _LONGEST_CELL = 2**31 - 1
 # Digits that name something, which a number would not keep: a zero in front, or too many of them.
 _CODE = r"[ \t]*(0\d+|[-+]?\d{17,})[ \t]*"
-# The same in cells that are put together, each with this in front.
+# What cells say that have no value, beside nothing at all.
+_MISSING = frozenset(
+    [
+        *("#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
+        *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+    ]
+)
+# Either of them, in cells that are put together with this between.
 _CELL = "\0"
-_ANY_CODE = re.compile(f"{_CELL}{_CODE}(?:{_CELL}|$)")
+_NOTABLE = re.compile(f"{_CELL}({_CODE}|{'|'.join(map(re.escape, sorted(_MISSING)))}){_CELL}")
 
 
 @dataclass(frozen=True)
@@ -51,9 +59,14 @@ class Layout:
 
 
 def read_text(
-    file: TextFile, *, max_rows: int | None, random_state: int, remedy: str | None = None
+    file: TextFile,
+    *,
+    max_rows: int | None,
+    random_state: int,
+    remedy: str | None = None,
+    as_text: bool = False,
 ) -> Any:
-    """Read a table from text.
+    """Read a table from text; its cells stay text where wanted.
 
     Returns
     -------
@@ -79,8 +92,11 @@ def read_text(
             max_rows=max_rows,
             remedy=remedy,
         )
-        n_rows, codes = _look_through(file, encoding, layout)
-        layout = replace(layout, codes=codes)
+        n_rows, codes, words = _look_through(file, encoding, layout)
+        layout = replace(layout, codes=frozenset(range(len(layout.header))) if as_text else codes)
+        if words:
+            said = shorten([f"{count:,} say {word!r}" for word, count in words.most_common()])
+            notes.append(f"Cells that were taken as missing: {said}.")
         rows = choose_rows(n_rows, max_rows, random_state)
         frame = _read_rows(file, encoding, layout, rows, n_rows)
     frame.columns = layout.header
@@ -181,13 +197,16 @@ def _is_data(header: list[str]) -> bool:
 # --- lines and table
 
 
-def _look_through(file: TextFile, encoding: str, layout: Layout) -> tuple[int, frozenset[int]]:
-    """Return the number of rows below the header, and the places of columns with codes.
+def _look_through(
+    file: TextFile, encoding: str, layout: Layout
+) -> tuple[int, frozenset[int], Counter[str]]:
+    """Return the number of rows, the places of columns with codes, and words for "missing".
 
     All rows must be as wide as the header.
     """
     width, n_rows, previous = len(layout.header), -1, 0
     codes: set[int] = set()
+    words: Counter[str] = Counter()
     bad: tuple[int, int, int] | None = None  # first line, last line, number of cells
     with file.text(encoding) as handle:
         reader = csv.reader(handle, **layout.dialect)
@@ -199,13 +218,14 @@ def _look_through(file: TextFile, encoding: str, layout: Layout) -> tuple[int, f
                 fits = len(record) == width or (len(record) > width and not any(record[width:]))
                 if not fits and n_rows > 0:
                     bad = previous + 1, reader.line_num, len(record)
-                # One search a row, for few have codes; the header is no row.
-                if n_rows > 0 and _ANY_CODE.search(_CELL.join(["", *record])):
+                # One search a row, for few have codes or words; the header is no row.
+                if n_rows > 0 and _NOTABLE.search(_CELL.join(["", *record, ""])):
                     codes.update(j for j, cell in enumerate(record) if re.fullmatch(_CODE, cell))
+                    words.update(cell for cell in record[:width] if cell in _MISSING)
             previous = reader.line_num
     if bad is not None:
         raise FileError(_ragged(file, layout, bad, last=True))
-    return n_rows, frozenset(codes)
+    return n_rows, frozenset(codes), words
 
 
 def _ragged(file: TextFile, layout: Layout, bad: tuple[int, int, int], *, last: bool) -> str:
@@ -266,6 +286,8 @@ def _parse(handle: Any, layout: Layout) -> Any:
         usecols=range(len(layout.header)),
         index_col=False,
         dtype=dict.fromkeys(layout.codes, str),
+        keep_default_na=False,
+        na_values=["", *sorted(_MISSING)],
         low_memory=False,
         **_exact(layout),
     )

@@ -24,11 +24,16 @@ from leafkernel.cli.errors import FileError
 
 WRITTEN_FORMATS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".feather")
 _DANGEROUS = ("=", "+", "-", "@", "\t", "\r", "\n")
-_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+_NUMBER = re.compile(r"[-+]?(\d+[.,]?\d*|[.,]\d+)([eE][-+]?\d+)?")
 
 
 def read_file(
-    path: Any, *, max_rows: int | None = None, random_state: int = 0, remedy: str | None = None
+    path: Any,
+    *,
+    max_rows: int | None = None,
+    random_state: int = 0,
+    remedy: str | None = None,
+    as_text: bool = False,
 ) -> Any:
     """Read a table from a file.
 
@@ -44,6 +49,9 @@ def read_file(
         Seed of the sample.
     remedy : str or None, default=None
         The advice, a sentence, if the table does not fit in memory; None: to use --max-rows.
+    as_text : bool, default=False
+        Whether cells of a text file stay as they are written, but those that are missing. Other
+        files have types.
 
     Returns
     -------
@@ -65,7 +73,12 @@ def read_file(
     >>> read_file(folder / "penguins.csv", max_rows=3).shape
     (3, 7)
     """
-    options = {"max_rows": max_rows, "random_state": random_state, "remedy": remedy}
+    options = {
+        "max_rows": max_rows,
+        "random_state": random_state,
+        "remedy": remedy,
+        "as_text": as_text,
+    }
     if str(path) == "-":
         return _read_stdin(options)
     name = repr(str(path))
@@ -88,6 +101,7 @@ def _read_stdin(options: dict[str, Any]) -> Any:
 def _read_kind(path: Path, name: str, kind: str, options: dict[str, Any]) -> Any:
     if kind in ("text", "gzip"):
         return read_text(TextFile(path, name, packed=kind == "gzip"), **options)
+    options = {key: value for key, value in options.items() if key != "as_text"}
     return read_arrow(path, name, kind, **options)
 
 

@@ -128,10 +128,10 @@ def _as_days(column: Any) -> Array | None:
     """Return dates as days since 1970, NaN where missing; None if a column holds others."""
     if not str(getattr(column, "dtype", "")).lower().startswith(("datetime", "date", "timestamp")):
         return None
-    if hasattr(column, "isna"):
+    if hasattr(column, "isna") and not isinstance(column.dtype, np.dtype):  # a time zone, Arrow
         pandas = import_module("pandas")
         objects = column.astype(object).where(~column.isna(), None)
-        column = pandas.to_datetime(objects, utc=True).dt.tz_localize(None).to_numpy()
+        column = pandas.to_datetime(objects, utc=True, errors="coerce").dt.tz_localize(None)
     dates = np.asarray(column).astype("datetime64[s]")
     days: Array = (dates - np.datetime64(0, "s")) / np.timedelta64(1, "D")
     return days

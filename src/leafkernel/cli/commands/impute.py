@@ -30,6 +30,8 @@ from leafkernel.tasks import ProximityImputer
 
 EXAMPLES = ("leafkernel impute wines.csv --target quality -o filled.csv",)
 
+_TYPED = (".parquet", ".feather", ".arrow")
+
 Target = Annotated[
     str | None,
     typer.Option(
@@ -64,7 +66,10 @@ def impute(
     """
     check_output(output, table)
     talk.step(f"reading {call(table)}")
-    frame = read_file(table, remedy="Cut the file into parts, and fill each of them.")
+    # From text to text, what is not missing stays to the letter; elsewhere columns have types.
+    typed = talk.json or (output is not None and suffix_of(output) in _TYPED)
+    remedy = "Cut the file into parts, and fill each of them."
+    frame = read_file(table, remedy=remedy, as_text=not typed)
     for note in frame.attrs.get("notes", ()):
         talk.note(note)
     prepared = None
@@ -78,7 +83,7 @@ def impute(
         talk.step(f"filling {len(gappy)} column{'s' * (len(gappy) > 1)}")
         forest = {"random_state": seed, "n_jobs": jobs, "n_estimators": trees}
         found = _fill(columns, frame, prepared, forest)
-        as_text = suffix_of(table) not in (".parquet", ".feather", ".arrow")
+        as_text = suffix_of(table) not in _TYPED
         for j, column in gappy.items():
             frame.isetitem(j, column.filled(found[j], as_text=as_text))
     else:

@@ -1,7 +1,7 @@
 // Files to keep. A spreadsheet runs text that starts like a formula, so such text is defused.
 
 const FORMULA_START = /^ *[=+\-@\t\r\n]/;
-const PLAIN_NUMBER = /^ *[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)? *$/i;
+const PLAIN_NUMBER = /^ *[+-]?(\d+[.,]?\d*|[.,]\d+)(e[+-]?\d+)? *$/i;
 
 /** One cell of a CSV file (RFC 4180). Numbers are never touched; text like a formula gets an apostrophe. */
 function csvCell(value) {
