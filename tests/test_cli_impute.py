@@ -150,3 +150,27 @@ def test_impute_knows_the_columns_to_drop(birds):
     )
     document = run_json("impute", birds, "--drop", "pond", *FEW)
     assert "pond" not in document["filled"]
+
+
+def test_whole_numbers_of_parquet_stay_whole(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    pa = pytest.importorskip("pyarrow")
+    long = [None if i % 9 == 2 else 2**60 + i % 3 for i in range(40)]
+    small = [None if i % 7 == 1 else i % 4 for i in range(40)]
+    table = pa.table(
+        {
+            "long": pa.array(long, pa.int64()),
+            "small": pa.array(small, pa.int8()),
+            "size": np.random.default_rng(0).normal(size=40),
+        }
+    )
+    path, out = tmp_path / "t.parquet", tmp_path / "out.parquet"
+    parquet.write_table(table, path)
+    run("impute", path, "-o", out, *FEW)
+    after = parquet.read_table(out)
+    assert [after.schema.field(name).type for name in ("long", "small")] == [pa.int64(), pa.int8()]
+    found = after["long"].to_pylist()
+    assert [a for a, b in zip(found, long, strict=True) if b is not None] == [
+        b for b in long if b is not None
+    ]
+    assert after["small"].null_count == 0

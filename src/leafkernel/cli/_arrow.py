@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from leafkernel._optional import require
 from leafkernel.cli._reading import (
@@ -128,6 +129,20 @@ def _take(pyarrow: Any, batches: _Batches, rows: Any) -> Any:
     # Without what pandas noted in the file: an index in it is a column like others here. Names
     # are set last because they may occur twice.
     table = table.rename_columns([str(i) for i in range(len(names))])
-    frame = table.to_pandas(ignore_metadata=True, date_as_object=False)
+    # Whole numbers with gaps stay whole: as floats, long ones would run together.
+    whole = {
+        getattr(pyarrow, name.lower())(): getattr(pd, f"{name}Dtype")()
+        for name in ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
+    }
+    with_gaps = {
+        field.type
+        for field, column in zip(table.schema, table.columns, strict=True)
+        if column.null_count
+    }
+    frame = table.to_pandas(
+        ignore_metadata=True,
+        date_as_object=False,
+        types_mapper=lambda each: whole.get(each) if each in with_gaps else None,
+    )
     frame.columns = names
     return frame

@@ -82,10 +82,13 @@ class GappyColumn:
         numbers = np.round(numbers) if whole else np.array([float(f"{x:.6g}") for x in numbers])
         if not pd.api.types.is_numeric_dtype(self.raw.dtype):
             return self._put([self._written(number, whole=whole) for number in numbers])
-        filled = self.raw.astype("Float64" if pd.api.types.is_integer_dtype(self.raw) else float)
+        if pd.api.types.is_integer_dtype(self.raw):
+            filled = self.raw.copy()
+            filled[self.gaps] = numbers.astype(np.int64)
+            return filled
+        filled = self.raw.astype(float)
         filled[self.gaps] = numbers
-        finite = bool(np.isfinite(filled.to_numpy(dtype=float)).all())
-        if whole and finite and (as_text or pd.api.types.is_integer_dtype(self.raw)):
+        if whole and as_text and bool(np.isfinite(filled.to_numpy()).all()):
             return filled.astype("int64")
         return filled.astype(self.raw.dtype)
 
