@@ -116,7 +116,7 @@ def test_what_cannot_be_explained_is_refused(iris):
         explain_prediction(prox, y, row=1.5)
     with pytest.raises(ValueError, match="y has 9 rows, but there are 150"):
         explain_prediction(prox, y[:9], row=0)
-    with pytest.raises(ValueError, match="explain one at a time"):
+    with pytest.raises(ValueError, match="take one at a time"):
         explain_prediction(prox, np.stack([y, y], 1), row=0)
     with pytest.raises(ValueError, match="n must be at least 1"):
         explain_prediction(prox, y, row=0, n=0)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import leafkernel
+import leafkernel.explorer
 import leafkernel.plots
 import leafkernel.tasks
 
@@ -94,14 +95,14 @@ def test_all_of_the_front_door_is_there():
         *("fit", "transform", "fit_transform", "get_feature_names_out", "from_leaves"),
         *("proximity", "iter_proximity", "kneighbors", "kneighbors_graph", "forecast"),
         *("query_map", "reference_map", "operator", "weighted_average", "weighted_sums"),
-        "proximity_to",
+        *("proximity_to", "explore"),
     }
 
 
 def public_callables():
     """Every public function and method of the package's front doors, by name."""
     found = {}
-    for owner in (leafkernel, leafkernel.tasks, leafkernel.plots):
+    for owner in (leafkernel, leafkernel.tasks, leafkernel.plots, leafkernel.explorer):
         for name in owner.__all__:
             value = getattr(owner, name)
             if inspect.isclass(value) and hasattr(value, "fit"):

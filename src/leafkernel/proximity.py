@@ -527,7 +527,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         """
         return forecast(self._product(X), self._engine(), limit=self._limit())
 
-    def explore(self, X: Any, y: Any, **options: Any) -> Any:
+    def explore(self, X: Any, y: Any, **params: Any) -> Any:
         """Make a page on which to see the training samples as the forest does.
 
         In a notebook the result shows itself; elsewhere, save it and open it in a browser.
@@ -538,7 +538,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             What this object was fitted on.
         y : array-like of shape (n,)
             The targets: classes or numbers.
-        **options
+        **params
             More of :func:`leafkernel.explorer.build_report`: ``shown`` for the rows as people know
             them, ``ids``, ``title``, ``method``.
 
@@ -548,7 +548,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             The page: one HTML file that needs nothing else. ``save(path)`` writes it.
         """
         # By name: the front ends know this class, and it knows none of them.
-        return import_module("leafkernel.explorer").build_report(self, X, y, **options)
+        return import_module("leafkernel.explorer").build_report(self, X, y, **params)
 
     def transform(self, X: Any) -> csr_array:
         """Return the leaf coordinates of samples, all taken as unseen: :meth:`query_map`.
