@@ -110,6 +110,6 @@ class Table:
 def _dates(days: npt.NDArray[np.float64]) -> npt.NDArray[np.datetime64]:
     """Return days since 1970 as dates, to the second: in nanoseconds, few centuries fit."""
     known = ~np.isnan(days)
-    dates = np.full(len(days), np.datetime64("NaT"), dtype="datetime64[s]")
+    dates = np.full(len(days), np.datetime64("NaT", "s"))
     dates[known] = np.round(days[known] * 86400).astype(np.int64).astype("datetime64[s]")
     return dates
