@@ -14,6 +14,7 @@ import numpy.typing as npt
 from scipy.sparse import issparse
 
 from leafkernel.explorer._blob import Blob
+from leafkernel.tasks._tables import is_missing
 
 Array = npt.NDArray[Any]
 
@@ -146,7 +147,7 @@ def _as_numbers(column: Any) -> Array | None:
     if re.match(r"(u?int\d|float|double|decimal|halffloat)", dtype):
         pass
     elif dtype == "object" or np.asarray(column).dtype.kind == "O":
-        known = [value for value in _objects(column) if not _is_missing(value)]
+        known = [value for value in _objects(column) if not is_missing(value)]
         if not known or not all(_is_number(value) for value in known):
             return None
     elif np.asarray(column).dtype.kind not in "uif" or np.ndim(column) != 1:
@@ -154,7 +155,7 @@ def _as_numbers(column: Any) -> Array | None:
     if hasattr(column, "isna"):
         numbers = np.array(column.to_numpy(dtype=np.float64, na_value=np.nan))
     else:
-        objects = [np.nan if _is_missing(value) else value for value in _objects(column)]
+        objects = [np.nan if is_missing(value) else value for value in _objects(column)]
         numbers = np.array(objects, dtype=np.float64)
     numbers[~np.isfinite(numbers)] = np.nan
     return numbers
@@ -165,7 +166,7 @@ def _as_texts(column: Any) -> Array:
     values = _objects(column)
     texts = np.empty(len(values), dtype=object)
     for row, value in enumerate(values):
-        texts[row] = None if _is_missing(value) else as_text(value)
+        texts[row] = None if is_missing(value) else as_text(value)
     return texts
 
 
@@ -177,9 +178,3 @@ def _objects(column: Any) -> list[Any]:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (Real, Decimal)) and not isinstance(value, (bool, np.bool_))
-
-
-def _is_missing(value: Any) -> bool:
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, (float, np.floating)) and bool(np.isnan(value))

@@ -327,10 +327,11 @@ def _categories(table: Table, j: int) -> tuple[Any, ...]:
 
 def _missing(objects: Array) -> Mask:
     """Return which objects are None, NaN or pandas' NA."""
-    return np.array([_is_missing(value) for value in objects], dtype=bool)
+    return np.array([is_missing(value) for value in objects], dtype=bool)
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
+    """Return whether a value is None, NaN or pandas' NA or NaT."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
