@@ -10,6 +10,7 @@ from scipy.linalg import eigh
 from sklearn.datasets import load_digits, load_wine, make_classification
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import KNeighborsClassifier
 
 from leafkernel import ForestProximity
@@ -207,6 +208,31 @@ def test_equal_eigenvalues_are_all_found(rng, n_parts):
     found = LeafPCA(prox, n_components=n_parts + 3, random_state=0).fit(leaves)
     dense = LeafPCA(prox, n_components=n_parts + 3, solver="dense").fit(leaves)
     assert_allclose(found.explained_variance_, dense.explained_variance_, rtol=1e-6)
+
+
+def smoothing(n):
+    """Return the product with a chain's smoothing, and its eigenvalues: their gaps are tiny."""
+
+    def apply(V):
+        padded = np.pad(V, ((1, 1), (0, 0)))
+        return 2 * V + padded[:-2] + padded[2:]
+
+    return apply, 2 + 2 * np.cos(np.pi * np.arange(1, n + 1) / (n + 1))
+
+
+def test_pairs_that_arpack_cannot_tell_apart_come_from_a_dense_solver():
+    apply, values = smoothing(1500)
+    found, vectors = top_eigenpairs(apply, 1500, 3, solver="arpack", random_state=0)
+    assert_allclose(found, values[:3], rtol=1e-12)
+    assert_allclose(apply(vectors), vectors * found, atol=1e-12)
+
+
+def test_pairs_that_nothing_can_tell_apart_are_given_with_a_warning():
+    apply, values = smoothing(5000)
+    with pytest.warns(ConvergenceWarning, match="too close to each other"):
+        found, vectors = top_eigenpairs(apply, 5000, 3, random_state=0)
+    assert_allclose(found, values[:3], rtol=0.05)
+    assert_allclose(vectors.T @ vectors, np.eye(3), atol=1e-12)
 
 
 def test_pictures_of_exact_oob_from_its_neighbours(digits):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import eigh, qr
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from leafkernel._validation import check_choice
@@ -20,6 +22,10 @@ SOLVERS = ("auto", "arpack", "randomized", "dense")
 
 # Up to here a dense decomposition takes no longer than an iterative one.
 _DENSE_ROWS = 500
+# ARPACK takes 2 to 12 restarts on forests of real tables, and thousands where many eigenvalues are
+# nearly equal. Where this many do not do, a dense decomposition is faster up to so many rows.
+_RESTARTS = 100
+_DENSE_ROWS_AT_LAST = 4096
 # How many missed pairs are looked for at once, how roughly one is at first, and what is the same
 # eigenvalue.
 _MISSED_AT_ONCE = 4
@@ -45,7 +51,8 @@ def top_eigenpairs(
     k : int
         Number of pairs, at most n.
     solver : {"auto", "arpack", "randomized", "dense"}
-        How. "auto" is dense for small n or nearly all pairs, else ARPACK.
+        How. "auto" is dense for small n or nearly all pairs, else ARPACK. Where ARPACK cannot tell
+        the pairs apart, it gives way to a dense solver, or to the randomised one with a warning.
     random_state : int or RandomState
         Seed of the first vectors.
 
@@ -61,14 +68,37 @@ def top_eigenpairs(
     if solver == "auto":
         solver = "dense" if n <= _DENSE_ROWS or k > n // 2 else "arpack"
     if solver == "dense" or k >= n - 1:
-        matrix = apply(np.eye(n))
-        values, vectors = eigh((matrix + matrix.T) / 2, subset_by_index=(n - k, n - 1))
+        values, vectors = _dense(apply, n, k)
     elif solver == "arpack":
-        values, vectors = _arpack(apply, n, k, rng)
+        try:
+            values, vectors = _arpack(apply, n, k, rng)
+        except ArpackNoConvergence:
+            values, vectors = _without_arpack(apply, n, k, rng)
     else:
         values, vectors = _randomized(apply, n, k, rng)
     order = np.argsort(values)[::-1]
     return values[order], _with_fixed_signs(vectors[:, order])
+
+
+def _dense(apply: Apply, n: int, k: int) -> tuple[Array, Array]:
+    matrix = apply(np.eye(n))
+    values, vectors = eigh((matrix + matrix.T) / 2, subset_by_index=(n - k, n - 1))
+    return values, vectors
+
+
+def _without_arpack(apply: Apply, n: int, k: int, rng: Any) -> tuple[Array, Array]:
+    if n <= _DENSE_ROWS_AT_LAST:
+        return _dense(apply, n, k)
+    values, vectors = _randomized(apply, n, k, rng)
+    warnings.warn(
+        f"the {k} largest of {n:,} eigenvalues are too close to each other to be told apart in "
+        f"{_RESTARTS} restarts of ARPACK: the randomised solver's are given, which are not exact. "
+        "No few directions stand out in this similarity; larger leaves would make some. "
+        "solver='randomized' skips the attempt",
+        ConvergenceWarning,
+        stacklevel=2,
+    )
+    return values, vectors
 
 
 def _arpack(apply: Apply, n: int, k: int, rng: Any) -> tuple[Array, Array]:
@@ -107,7 +137,7 @@ def _largest(
         dtype=np.float64,
     )
     start = rng.uniform(-1, 1, n)
-    values, vectors = eigsh(operator, k, which="LA", v0=start, tol=tolerance)
+    values, vectors = eigsh(operator, k, which="LA", v0=start, tol=tolerance, maxiter=_RESTARTS)
     return values, vectors
 
 

@@ -34,7 +34,8 @@ class LeafPCA(Embedding):
     solver : {"auto", "arpack", "randomized", "dense"}, default="auto"
         "arpack" is accurate, "dense" too and for a few hundred samples; "auto" takes one of them.
         "randomized" takes a fixed number of passes, and is less accurate the slower the variances
-        of the components fall.
+        of the components fall. Where they hardly fall at all, ARPACK gives up and the randomised
+        solver takes over, with a warning.
     n_jobs : int, default=None
         Threads, where ``proximity`` does not say.
     random_state : int or RandomState, default=None
