@@ -246,6 +246,26 @@ def test_targets_that_are_long_numbers(frame, write):
     assert "holds text" in run(*options, exit_code=4).stderr
 
 
+def test_targets_that_are_dates_come_out_as_dates(frame, write, tmp_path):
+    frame["due"] = pd.date_range("2024-01-25", periods=60).strftime("%Y-%m-%d")
+    options = ("-t", "due", *FEW)
+    table = write(frame)
+    first = dict(zip(range(60), frame["due"], strict=True))
+    rows = run_json("outliers", table, *options)["result"]
+    assert all(row["target"].startswith(first[row["row"]]) for row in rows)
+    # With few trees, some rows are in every bag and have no prediction.
+    predictions = {str(row["prediction"])[:5] for row in rows}
+    assert "2024-" in predictions <= {"2024-", "None"}
+    neighbors = tmp_path / "neighbors.csv"
+    run("neighbors", table, *options, "-o", neighbors)
+    found = pd.read_csv(neighbors)
+    assert (found["neighbor_target"] == found["neighbor"].map(first)).all()
+    points = tmp_path / "points.parquet"
+    run("embed", table, *options, "-m", "pca", "-o", points)
+    found = pd.read_parquet(points)
+    assert list(found["target"].dt.strftime("%Y-%m-%d")) == list(frame["due"])
+
+
 def test_why_targets_are_missing(frame, write):
     frame["b"] = frame["b"].astype(object)
     frame.loc[:1, "b"] = "inf"

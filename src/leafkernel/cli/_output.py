@@ -278,7 +278,7 @@ def _is_number(column: Any) -> bool:
 
 
 def _cell(value: Any) -> str:
-    if value is None or (isinstance(value, float) and np.isnan(value)):
+    if value is None or value is pd.NaT or (isinstance(value, float) and np.isnan(value)):
         return "-"
     if isinstance(value, (bool, np.bool_)):
         return "yes" if value else "no"

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from leafkernel.cli._kinds import Findings, codes_of, find_kind, order_of, quote
-from leafkernel.cli._values import Values, read_values, settle
+from leafkernel.cli._values import Values, as_shown, read_values, settle
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,7 @@ class Table:
         if values.numbers is not None:
             self.columns.append(Column(name, kind, form=values.form))
             self.features[name] = values.numbers
-            is_date = values.form == "dates"
-            self.shown[name] = pd.Series(_dates(values.numbers) if is_date else values.numbers)
+            self.shown[name] = pd.Series(as_shown(values.numbers, values.form))
             return
         categories = order_of(values)
         self.columns.append(Column(name, kind, categories))
@@ -105,11 +104,3 @@ class Table:
                 f"Column {quote(name)} names the rows, but {repeated:,} of its names occur more "
                 "than once."
             )
-
-
-def _dates(days: npt.NDArray[np.float64]) -> npt.NDArray[np.datetime64]:
-    """Return days since 1970 as dates, to the second: in nanoseconds, few centuries fit."""
-    known = ~np.isnan(days)
-    dates = np.full(len(days), np.datetime64("NaT", "s"))
-    dates[known] = np.round(days[known] * 86400).astype(np.int64).astype("datetime64[s]")
-    return dates

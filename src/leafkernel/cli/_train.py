@@ -25,6 +25,7 @@ from leafkernel.cli._models import (
 )
 from leafkernel.cli._options import ForestOptions, OptionError, Scheme, TableOptions
 from leafkernel.cli._output import Talk
+from leafkernel.cli._values import as_shown
 from leafkernel.cli.columns import Prepared, prepare
 from leafkernel.cli.files import call, read_file
 from leafkernel.explorer._judgement import Judgement
@@ -72,6 +73,10 @@ class Study:
         """The target."""
         target: npt.NDArray[Any] = self.prepared.target
         return target
+
+    def shown(self, targets: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return targets or predictions as the file has them: dates as dates."""
+        return as_shown(targets, self.prepared.target_form)
 
     @property
     def score(self) -> dict[str, Any]:

@@ -114,6 +114,16 @@ def _days(series: Any) -> Numbers:
     return np.asarray(days, dtype=np.float64)
 
 
+def as_shown(numbers: Numbers, form: str) -> npt.NDArray[Any]:
+    """Return numbers as people read them: dates, to the second, where they are days since 1970."""
+    if form != "dates":
+        return numbers
+    known = ~np.isnan(numbers)
+    dates = np.full(len(numbers), np.datetime64("NaT", "s"))  # few centuries fit in nanoseconds
+    dates[known] = np.round(numbers[known] * 86400).astype(np.int64).astype("datetime64[s]")
+    return dates
+
+
 def _from_objects(series: Any) -> Values:
     missing = series.isna().to_numpy(dtype=bool)
     values = series.astype(object)

@@ -39,6 +39,8 @@ class Prepared:
     target : ndarray of shape (n,)
         Labels (str) or numbers (float64).
     target_name : str
+    target_form : str
+        How its numbers are written in the file, as in ``Column``.
     task : {"classification", "regression"}
     ids : ndarray of shape (n,) or None
         Names of the rows; None: they have only numbers.
@@ -64,6 +66,7 @@ class Prepared:
     shown: Any
     target: npt.NDArray[Any]
     target_name: str
+    target_form: str
     task: str
     ids: npt.NDArray[np.object_] | None
     id_name: str
@@ -216,6 +219,7 @@ def prepare(
         shown=pd.DataFrame({**table.shown, **table.others}),
         target=labels,
         target_name=target,
+        target_form=values.form if task == "regression" else "",
         task=task,
         ids=table.ids,
         id_name=table.id_name,

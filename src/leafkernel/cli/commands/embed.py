@@ -57,6 +57,6 @@ def embed(
         talk.note("UMAP of so many rows runs on all threads, and differs a little every time.")
     points = model.embedding_
     columns = {f"{chosen}_{i + 1}": points[:, i] for i in range(n)}
-    frame = pd.DataFrame({**study.names(), **columns, "target": study.y})
+    frame = pd.DataFrame({**study.names(), **columns, "target": study.shown(study.y)})
     talk.summary(study.lines())
     talk.frame(frame, output, {**study.about(), "method": chosen})

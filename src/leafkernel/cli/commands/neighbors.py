@@ -87,7 +87,7 @@ def _long(study: Study, names: dict[str, Any], similarity: Any, rows: Any) -> pd
             "rank": np.tile(np.arange(1, k + 1), m),
             **study.names(near, prefix="neighbor"),
             "proximity": similarity.ravel(),
-            "neighbor_target": study.y[near],
+            "neighbor_target": study.shown(study.y)[near],
         }
     )
     return frame[frame["proximity"] > 0].reset_index(drop=True)

@@ -58,7 +58,12 @@ def outliers(
     labels = study.y if study.prepared.task == "classification" else None
     score = outlier_scores(study.prox, labels, convention=convention.value)
     frame = pd.DataFrame(
-        {**study.names(), "target": study.y, "prediction": study.predicted, "score": score}
+        {
+            **study.names(),
+            "target": study.shown(study.y),
+            "prediction": study.shown(study.predicted),
+            "score": score,
+        }
     )
     if convention is Convention.breiman:
         frame["is_outlier"] = score > _DESERVES_A_LOOK
