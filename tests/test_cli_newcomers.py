@@ -165,6 +165,15 @@ def test_a_pipeline_gets_other_rows_in_the_same_form(frame, write, save):
     assert "The other table lacks 'b'" in run("neighbors", *options, exit_code=4).stderr
 
 
+def test_a_category_that_a_pipeline_has_not_seen(frame, write, save):
+    encode = make_column_transformer((OneHotEncoder(), ["c"]), remainder="passthrough")
+    options = save(make_pipeline(encode, forest()).fit(frame[["a", "b", "c"]], frame["label"]))
+    new = write(frame.assign(c="z")[:5], "new.csv")
+    text = run("neighbors", write(frame), "-t", "label", "--new", new, *options, exit_code=4).stderr
+    assert "new.csv: the model does not take its rows" in text
+    assert "unknown categories ['z']" in text
+
+
 def test_dates_for_a_pipeline(frame, write, save):
     days = pd.date_range("2024-01-01", periods=60)
     frame["day"] = days

@@ -16,7 +16,7 @@ from leafkernel.cli._kinds import Findings, clean_names
 from leafkernel.cli._options import OptionError
 from leafkernel.cli._output import Talk
 from leafkernel.cli._skops import load_skops
-from leafkernel.cli._values import as_numbers, read_values
+from leafkernel.cli._values import as_numbers, as_shown, read_values
 from leafkernel.cli.columns import Prepared
 from leafkernel.cli.errors import FileError, TableError
 from leafkernel.forests import is_fitted
@@ -177,9 +177,8 @@ def _shown(prepared: Prepared, frame: pd.DataFrame | None, names: list[str]) -> 
         values = as_numbers(values, form)
         for what, count in values.counts.items():
             findings.add(what, name, count)
-        shown[name] = pd.Series(values.numbers)
-        if form == "dates":
-            shown[name] = pd.to_datetime(shown[name], unit="D")
+        assert values.numbers is not None
+        shown[name] = pd.Series(as_shown(values.numbers, form))
     table = pd.DataFrame(shown, columns=names)
     table.attrs["notes"] = [*frame.attrs.get("notes", []), *findings.sentences()]
     return table

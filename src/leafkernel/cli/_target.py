@@ -108,7 +108,8 @@ def _infer_task(values: Values, name: str) -> tuple[str, str]:
             f"The target {name} has {n_distinct} different whole numbers, which were taken as "
             "classes; use --task regression to predict the number."
         )
-    return "regression", f"The target {name} holds numbers: this is regression."
+    what = values.form if values.form in ("dates", "durations") else "numbers"
+    return "regression", f"The target {name} holds {what}: this is regression."
 
 
 def check_classes(

@@ -53,7 +53,13 @@ def neighbors(
         talk.note(f"There are only {n_candidates:,} rows to choose neighbours from.")
     X, names = (None, study.names()) if new is None else _read_new(talk, study, new)
     talk.step("nearest rows")
-    similarity, rows = study.prox.kneighbors(X, min(k, n_candidates))
+    try:
+        similarity, rows = study.prox.kneighbors(X, min(k, n_candidates))
+    except ValueError as error:
+        if new is None:
+            raise
+        # Such as a category that a pipeline's encoder has not seen.
+        raise TableError(f"{call(new)}: the model does not take its rows. {error}") from error
     frame = _long(study, names, similarity, rows)
     talk.summary(study.lines())
     talk.frame(frame, output, study.about())
