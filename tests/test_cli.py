@@ -137,7 +137,8 @@ def test_maps_are_those_of_the_explorer(birds, monkeypatch, method):
     real = embed.map_model
     monkeypatch.setattr(embed, "map_model", map_model)
     found = csv_of(run("embed", birds, "-t", "kind", "-m", method, "--seed", 3, *FEW))
-    assert asked == {"method": method, "n_components": 2, "random_state": 3}
+    expected = {"n_components": 2, "random_state": 3, "keep_scheme": False}
+    assert asked == {"method": method, **expected}
     assert found["row"].tolist() == table.rows.tolist()
     assert f"{MAPS[1]}, {MAPS[2]}" in plain(run("explore", "--help").stdout)
 

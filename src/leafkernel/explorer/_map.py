@@ -58,15 +58,19 @@ def map_model(
     n_components: int = 2,
     random_state: int = 0,
     min_dist: float = 0.1,
+    keep_scheme: bool = False,
 ) -> tuple[str, LeafEmbedding]:
-    """Return the method chosen and the embedding of the training samples, fitted."""
+    """Return the method chosen and the embedding of the training samples, fitted.
+
+    It is that of the scheme that suits the method best, unless ``keep_scheme``.
+    """
     n = prox.n_samples_fit_
     if method == "auto":
         has_umap = find_spec("umap") is not None
         method = "umap" if has_umap and n >= _FEWEST_FOR_UMAP else "pca"
     scheme = "uniform" if method == "mds" else "kerf"
     symmetric = prox
-    if prox.scheme_.name != scheme or prox.diagonal != "scheme":
+    if not keep_scheme and (prox.scheme_.name != scheme or prox.diagonal != "scheme"):
         symmetric = ForestProximity(prox.forest_, scheme, n_jobs=prox.n_jobs).fit(X, y)
     model = LeafEmbedding(
         symmetric,

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import pandas as pd
 import typer
-from sklearn.base import clone
 
 from leafkernel.cli._options import (
     AUTO_MAP,
@@ -49,10 +48,14 @@ def embed(
     study = begin(talk, source, forest)
     talk.step(f"map of {len(study.y):,} rows")
     chosen, model = map_model(
-        study.prox, study.X, study.y, method.value, n_components=n, random_state=forest.seed
+        study.prox,
+        study.X,
+        study.y,
+        method.value,
+        n_components=n,
+        random_state=forest.seed,
+        keep_scheme=forest.scheme is not None,
     )
-    if forest.scheme is not None:  # else the one that is best for the method
-        model = clone(model).set_params(proximity=study.prox).fit(study.X)
     if model.random_state is None:
         talk.note("UMAP of so many rows runs on all threads, and differs a little every time.")
     points = model.embedding_
