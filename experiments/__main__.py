@@ -5,12 +5,14 @@
     python -m experiments all --quick
 
 Each writes experiments/results/NAME.csv and figures to docs/images/, and checks the claims that
-must hold; `page` makes docs/experiments.md from the results. --quick takes small data that
-scikit-learn brings along, and needs no DIR.
+must hold; `page` makes docs/experiments.md from the results. A part of the whole (other data sets,
+sizes, repeats or seeds, and scaling without forestgeom) goes to results/ and figures/ in the cache.
+--quick takes small data that scikit-learn brings along, and needs no DIR.
 """
 
 import argparse
 import importlib
+import subprocess
 import sys
 import tempfile
 import time
@@ -18,6 +20,7 @@ from pathlib import Path
 
 from experiments import cells, datasets
 
+WHICH = "separability, scaling, accuracy, manifolds, beyond, all; or page"
 EXPERIMENTS = ("separability", "scaling", "accuracy", "manifolds", "beyond")
 
 
@@ -41,26 +44,60 @@ def parse():
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("experiment", choices=[*EXPERIMENTS, "all", "page"])
-    add("--data", type=Path, help="folder with the data sets: see datasets.py")
+    names = [name for name in datasets.LOADERS if name != "digits"]
+    add("experiment", choices=[*EXPERIMENTS, "all", "page"], metavar="EXPERIMENT", help=WHICH)
+    add(
+        "--data",
+        type=Path,
+        metavar="DIR",
+        help="folder with the data sets: experiments/datasets.py",
+    )
     add("--quick", action="store_true", help="small data, in a minute or two")
-    add("--datasets", nargs="+", choices=list(datasets.LOADERS), default=(), help="only these")
-    add("--max-rows", type=positive, help="leave larger sizes out")
-    add("--repeats", type=positive, default=known.repeats, help="at most: large sizes take fewer")
-    add("--seed", type=int, default=known.seed)
-    add("--n-jobs", type=positive, default=known.n_jobs)
-    add("--forestgeom", type=Path, help="a Python that has forestgeom, to time it as well")
+    add(
+        "--datasets",
+        nargs="+",
+        choices=names,
+        default=(),
+        metavar="NAME",
+        help=f"only these of {', '.join(names)}",
+    )
+    add("--max-rows", type=positive, metavar="N", help="leave larger sizes out")
+    add(
+        "--repeats",
+        type=positive,
+        default=known.repeats,
+        metavar="N",
+        help="at most (default %(default)s): large sizes take fewer",
+    )
+    add("--seed", type=int, default=known.seed, metavar="N", help="default %(default)s")
+    add(
+        "--n-jobs",
+        type=positive,
+        default=known.n_jobs,
+        metavar="N",
+        help="threads, default %(default)s",
+    )
+    add(
+        "--forestgeom",
+        type=Path,
+        metavar="PYTHON",
+        help="a Python that has forestgeom, to time it as well",
+    )
     add(
         "--cache",
         type=Path,
-        default=known.cache,
+        metavar="DIR",
         help="where finished cells are kept; take another for other data or another machine",
     )
-    add("--results", type=Path, help="where CSV files go")
-    add("--figures", type=Path, help="where figures go")
+    add("--results", type=Path, metavar="DIR", help="where CSV files go")
+    add("--figures", type=Path, metavar="DIR", help="where figures go")
     args = parser.parse_args()
     if args.forestgeom and not args.forestgeom.exists():
         parser.error(f"--forestgeom: there is no {args.forestgeom}")
+    if args.forestgeom:
+        asked = [args.forestgeom, "-c", "import forestgeom"]
+        if subprocess.run(asked, check=False, stderr=subprocess.DEVNULL).returncode:
+            parser.error(f"--forestgeom: {args.forestgeom} cannot import forestgeom")
     if args.data and not args.data.is_dir():
         parser.error(f"--data: there is no folder {args.data}")
     if args.quick and (args.data or args.datasets or args.max_rows or args.forestgeom):
@@ -68,13 +105,16 @@ def parse():
     return args
 
 
-def options_of(args):
+def options_of(names, args):
     """Return the options; what is not the whole does not overwrite the results of the whole."""
     args = dict(args)
     known = cells.Options()
-    if args["quick"]:
-        args["cache"] = Path(tempfile.mkdtemp(prefix="experiments-"))
-    part = args["quick"] or args["datasets"] or args["max_rows"]
+    quick = args["quick"]
+    if args["cache"] is None:
+        args["cache"] = Path(tempfile.mkdtemp(prefix="experiments-")) if quick else known.cache
+    part = quick or args["datasets"] or args["max_rows"]
+    part = part or any(args[key] != getattr(known, key) for key in ("repeats", "seed"))
+    part = part or ("scaling" in names and not args["forestgeom"])
     for where in ("results", "figures"):
         whole = args["cache"] / where if part else getattr(known, where)
         args[where] = args[where] or whole
@@ -96,13 +136,15 @@ def main():
     if name == "page":
         load("page").write()
         return
-    options = options_of(args)
+    names = EXPERIMENTS if name == "all" else (name,)
+    options = options_of(names, args)
     failed = []
-    for each in EXPERIMENTS if name == "all" else (name,):
+    for each in names:
         begin = time.perf_counter()
         try:
-            cells.run(each, load(each), options)
-        except cells.ClaimError as error:
+            if not cells.run(each, load(each), options) and name != "all":
+                failed.append(f"{each} knows none of {', '.join(options.datasets)}")
+        except (cells.ClaimError, cells.MissingDataError) as error:
             failed.append(str(error))
         print(f"{each}: done in {time.perf_counter() - begin:.0f} s", flush=True)
     if failed:
@@ -110,4 +152,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        raise SystemExit("stopped; finished cells are kept: run the same command again") from None

@@ -11,7 +11,7 @@ from leafkernel import ForestProximity
 from leafkernel.tasks import ProximityClassifier
 
 SIZES = (16_384, 32_768, 65_536, 131_072, 262_144)
-LARGEST = {"airlines": 485_444, "covtype": 522_910}
+LARGEST = {"airlines": 485_444, "airlines_indicators": 485_444, "covtype": 522_910}
 # Above this many rows there are three repeats at most.
 MANY = 131_072
 SCHEMES = ("gap", "oob_separable", "kerf", "original")

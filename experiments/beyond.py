@@ -18,8 +18,9 @@ from leafkernel.tasks import ProximityClassifier
 # Instance hardness compares all pairs of rows in each tree's own subspace: quadratic. Those of one
 # leaf are few, but each leaf is a search of its own, in Python.
 IH_AT_MOST, IH_IN_LEAVES_AT_MOST = 4_096, 16_384
-# Above this many rows there is one repeat.
-MANY = 131_072
+DATASETS = ("airlines", "covtype")
+# Two repeats at most, and above so many rows one.
+REPEATS, MANY = 2, 131_072
 
 
 def cells(options):
@@ -28,9 +29,9 @@ def cells(options):
     else:
         sizes = {
             name: options.sizes((IH_AT_MOST, *SIZES), LARGEST[name])
-            for name in options.chosen(LARGEST)
+            for name in options.chosen(DATASETS)
         }
-    repeats = 1 if options.quick else min(options.repeats, 3)
+    repeats = 1 if options.quick else min(options.repeats, REPEATS)
     return [
         {"dataset": name, "rows": rows, "repeat": repeat}
         for name in sizes

@@ -8,11 +8,17 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from experiments import datasets
+
 HERE = Path(__file__).parent
 
 
 class ClaimError(Exception):
     """Something that must hold does not."""
+
+
+class MissingDataError(Exception):
+    """A data set that an experiment needs is not there."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +52,19 @@ class Options:
 
 
 def run(name, experiment, options):
-    """Run the cells that are not done, write the CSV file and the figure, and check the claims."""
+    """Run the cells that are not done, write the CSV file and the figure, and check the claims.
+
+    Returns whether there was anything to run.
+    """
     cells = experiment.cells(options)
     if not cells:
         print(f"{name}: none of its data sets was asked for", flush=True)
-        return
+        return False
+    needed = dict.fromkeys(cell["dataset"] for cell in cells)
+    missing = [each for each in needed if not datasets.available(each, options.data)]
+    if missing:
+        told = "\n".join(datasets.wanted(each, options.data) for each in missing)
+        raise MissingDataError(f"{name} needs {', '.join(missing)}:\n{told}")
     folder = options.cache / ("quick" if options.quick else f"seed-{options.seed}") / name
     folder.mkdir(parents=True, exist_ok=True)
     rows = []
@@ -67,6 +81,7 @@ def run(name, experiment, options):
     write_csv(rows, options.results / f"{name}.csv")
     experiment.draw(rows, folder, options)
     check(name, experiment, rows, options)
+    return True
 
 
 def compute(name, experiment, cell, path, options):
@@ -78,8 +93,14 @@ def compute(name, experiment, cell, path, options):
     told = {key: value for key, value in asdict(options).items() if value is not None}
     words = [json.dumps(cell), json.dumps(told, default=str), str(path)]
     command = [str(python), "-m", "experiments", "cell", name, *words]
-    if subprocess.run(command, check=False, cwd=HERE.parent).returncode:
-        raise SystemExit(f"{name}: {describe(cell)} failed, see above; finished cells are kept")
+    code = subprocess.run(command, check=False, cwd=HERE.parent).returncode
+    if code:
+        # Linux kills what takes too much memory.
+        why = "failed, see above" if code > 0 else f"was killed by signal {-code}: too many rows?"
+        raise SystemExit(
+            f"{name}: {describe(cell)} {why}; finished cells are kept, --max-rows leaves larger "
+            "sizes out"
+        )
 
 
 def compute_here(experiment, cell, told, path):

@@ -2,8 +2,8 @@
 
 A folder holds NAME.npz with arrays X and y, and X_test and y_test where there is a test part. Or it
 holds the files of `SOURCES` as their publishers give them: there or in its folder NAME, out of zip
-and tar archives, each plain or packed (.gz, .bz2, .xz). Nothing is written into it. Without one,
-scikit-learn downloads covtype and airlines, and brings digits along.
+and tar archives, each plain or packed (.gz, .bz2, .xz). Nothing is written into it. What it has not
+of covtype and airlines, scikit-learn downloads; it brings digits along.
 """
 
 import bz2
@@ -72,9 +72,12 @@ def draw(X, y, n_rows, seed):
 
 
 def available(name, data=None):
-    """Say whether a data set would be found: in the folder, or with scikit-learn without one."""
+    """Say whether a data set would be found: in the folder, or with scikit-learn."""
+    name = MADE_OF.get(name, name)
+    if name not in SOURCES or name in FETCHERS:
+        return True
     if data is None:
-        return name in FETCHERS
+        return False
     return (Path(data) / f"{name}.npz").exists() or published(name, Path(data)) is not None
 
 
@@ -86,15 +89,24 @@ def published(name, folder):
 
 def from_files(name, data):
     """Return a data set from NAME.npz, or from the files of its publisher."""
-    if data is None and name in FETCHERS:
-        return FETCHERS[name]()
     folder = None if data is None else Path(data)
     if folder and (folder / f"{name}.npz").exists():
         return from_npz(folder / f"{name}.npz")
     source, parts = SOURCES[name], published(name, folder)
+    if parts is None and name in FETCHERS:
+        return fetched(name, folder)
     if parts is None:
         raise SystemExit(wanted(name, folder))
     return Dataset(*(array for paths in parts for array in source.read(paths, source.columns)))
+
+
+def fetched(name, folder):
+    try:
+        return FETCHERS[name]()
+    except OSError as error:  # urllib's are of this kind
+        raise SystemExit(
+            f"{name} could not be downloaded ({error}).\n{wanted(name, folder)}"
+        ) from error
 
 
 def find(name, folder, file):
@@ -111,9 +123,11 @@ def spellings(file):
 
 def wanted(name, folder):
     """Say which files would do, and where they are published."""
+    name = MADE_OF.get(name, name)
     files = [file for part in SOURCES[name].parts for file in part]
     lines = [f"{name} is not in {folder}" if folder else f"{name} needs a folder, --data DIR"]
-    lines.append(f"what would do: {name}.npz, with arrays X and y (and X_test and y_test)")
+    columns = f", the columns of X {', '.join(AIRLINES)}" if name == "airlines" else ""
+    lines.append(f"what would do: {name}.npz, with arrays X and y (and X_test and y_test){columns}")
     lines += [f"or each of these, there or in its folder {name}:"] if files else []
     for file in files:
         found = " (found)" if find(name, folder, file) else ""
@@ -261,12 +275,19 @@ def read_medmnist(paths, columns):
         return *training, *paired(file["test_images"], file["test_labels"], columns)
 
 
+AIRLINES = ("Airline", "Flight", "AirportFrom", "AirportTo", "DayOfWeek", "Time", "Length")
+AIRLINES_NAMES = ("Airline", "AirportFrom", "AirportTo")
+
+
 def fetch_airlines():
     """Names become codes in alphabetical order; days are 1 to 7 as they are."""
     X, y = fetch_openml(data_id=1169, as_frame=True, return_X_y=True)
-    names = ("Airline", "AirportFrom", "AirportTo")
-    codes = {name: np.unique(np.array(X[name], str), return_inverse=True)[1] for name in names}
-    return Dataset(*paired(np.array(X.assign(**codes), np.float32), np.array(y, np.uint8)))
+    codes = {
+        name: np.unique(np.array(X[name], str), return_inverse=True)[1] for name in AIRLINES_NAMES
+    }
+    return Dataset(
+        *paired(np.array(X.assign(**codes)[[*AIRLINES]], np.float32), np.array(y, np.uint8))
+    )
 
 
 def fetch_forest_cover():
@@ -282,6 +303,14 @@ def sign_mnist_a_to_k(name, data):
     return Dataset(X[y <= 10], y[y <= 10], X_test[y_test <= 10], y_test[y_test <= 10])
 
 
+def airlines_indicators(name, data):
+    """Each name and day of the week as a column of 0 and 1: OpenML declares these four nominal."""
+    X, y, *_ = from_files("airlines", data)
+    nominal = [AIRLINES.index(column) for column in (*AIRLINES_NAMES, "DayOfWeek")]
+    indicators = (X[:, [j]] == np.unique(X[:, j]) for j in nominal)
+    return Dataset(np.hstack([np.delete(X, nominal, axis=1), *indicators], dtype=X.dtype), y)
+
+
 def digits(name, data):
     X, y = load_digits(return_X_y=True)
     return Dataset(X[:1400].astype(np.float32), y[:1400], X[1400:].astype(np.float32), y[1400:])
@@ -292,7 +321,7 @@ MEDMNIST = "MedMNIST v2: https://medmnist.com"
 SOURCES = {
     "covtype": Source(partial(read_csv, at=-1), 54, (("covtype.data",),), f"{UCI}/31/covertype"),
     "airlines": Source(
-        None, 7, (), "OpenML: https://www.openml.org/d/1169, downloaded where no folder is given"
+        None, 7, (), "OpenML: https://www.openml.org/d/1169, downloaded where no folder has it"
     ),
     "higgs": Source(read_csv, 28, (("HIGGS.csv",),), f"{UCI}/280/higgs"),
     "susy": Source(read_csv, 18, (("SUSY.csv",),), f"{UCI}/279/susy"),
@@ -333,8 +362,10 @@ SOURCES = {
     "tissue_mnist": Source(read_medmnist, 28 * 28, (("tissuemnist.npz",),), MEDMNIST),
 }
 FETCHERS = {"covtype": fetch_forest_cover, "airlines": fetch_airlines}
+MADE_OF = {"airlines_indicators": "airlines", "sign_mnist_ak": "sign_mnist"}
 LOADERS = {
     **dict.fromkeys(SOURCES, from_files),
+    "airlines_indicators": airlines_indicators,
     "sign_mnist_ak": sign_mnist_a_to_k,
     "digits": digits,
 }

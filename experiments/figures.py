@@ -8,6 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 NO_TICKS = mpl.ticker.NullLocator()
+NO_LABELS = mpl.ticker.NullFormatter()
 # Okabe and Ito's colours: told apart by people who see colours differently.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8B6914")
 

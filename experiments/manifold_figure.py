@@ -10,6 +10,9 @@ from matplotlib.offsetbox import AnnotationBbox, OffsetImage
 from PIL import Image
 from scipy import ndimage
 
+from experiments import table
+from experiments.names import name
+
 NAMES = {
     "fashion_mnist": (
         *("T-shirt", "trouser", "pullover", "dress", "coat"),
@@ -20,8 +23,6 @@ NAMES = {
 }
 # Dark on light as on paper; photographs stay as they are.
 MAPS = {"fashion_mnist": "gray_r", "sign_mnist_ak": "gray", "digits": "gray_r"}
-METHODS = {"pca": "PCA", "umap": "UMAP", "phate": "PHATE"}
-SPACES = {"raw": "pixels", "leaf": "leaf coordinates"}
 # Petroff's colours, which the colour-blind can tell apart, with green and black for his two greys.
 COLORS = (
     *("#3f90da", "#ffa90e", "#bd1f01", "#00a087", "#832db6"),
@@ -132,11 +133,11 @@ def free_places(placed, middles):
 
 def label(ax, row, letter):
     ax.set_title(
-        f"({letter}) {METHODS[row['method']]} of {SPACES[row['space']]}", fontsize=13, loc="left"
+        f"({letter}) {name(row['method'])} of {name(row['space'])}", fontsize=13, loc="left"
     )
-    took = f"{row['fit_s']:.0f} s"
+    took = table.seconds(row["fit_s"])
     if row["space"] == "leaf":
-        took += f" + forest {row['forest_s']:.0f} s"
+        took += f" + forest {table.seconds(row['forest_s'])}"
     ax.text(
         0.02,
         0.98,

@@ -3,6 +3,7 @@
 _NAMES = {
     "covtype": "Covertype",
     "airlines": "Airlines",
+    "airlines_indicators": "Airlines, indicators",
     "fashion_mnist": "FashionMNIST",
     "sign_mnist": "SignMNIST",
     "sign_mnist_ak": "SignMNIST A–K",
@@ -20,7 +21,7 @@ _NAMES = {
     "RF": "random forest",
     "ET": "extra trees",
     "raw": "pixels",
-    "leaf": "leaves",
+    "leaf": "leaf coordinates",
     "pca": "PCA",
     "umap": "UMAP",
     "phate": "PHATE",

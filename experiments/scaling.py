@@ -41,11 +41,12 @@ VARIANTS = [
     *({**PLAIN, "min_leaf": leaf} for leaf in (5, 20, 50)),
     *({**PLAIN, "depth": depth} for depth in (8, 14, 20)),
 ]
-# Above this many rows a cell has one size, and only the plain forest, once.
+# Above this many rows a cell has one size, and only the plain forest, once; below it, all repeats.
 MANY = 65_536
-# A measurement is made at least twice, and up to five times until all have taken so long. The
-# fastest counts: the first may pay for memory that the machine has never touched.
-AT_LEAST_S = 1.0
+REPEATS = 2
+# A measurement is made three to five times, until all have taken so long. The fastest counts: the
+# first may pay for memory that the machine has never touched.
+AT_LEAST_S, RUNS = 1.0, (3, 5)
 
 
 def cells(options):
@@ -61,7 +62,7 @@ def cells(options):
         sizes = options.sizes(SIZES, LARGEST[name])
         few, many = ([s for s in sizes if (s > MANY) == large] for large in (False, True))
         variants = VARIANTS if name in ABLATED else []
-        repeats = range(min(options.repeats, 3))
+        repeats = range(min(options.repeats, REPEATS))
         result += [cell(name, "leafkernel", PLAIN, few[0], few[-1], repeat) for repeat in repeats]
         result += [cell(name, "leafkernel", PLAIN, size, size, 0) for size in many]
         result += [cell(name, "leafkernel", forest, few[0], few[-1], 0) for forest in variants]
@@ -101,7 +102,7 @@ def compute(cell, path, options):
                     "rows": len(y),
                     "what": what,
                     "scheme": scheme,
-                    **measure(act, (1, 1) if options.quick else (2, 5)),
+                    **measure(act, (1, 1) if options.quick else RUNS),
                 }
             )
     return records
@@ -186,7 +187,7 @@ def claims(rows, options):
             if curve[1] == "leafkernel" and curve[3:5] == (1, 0)
         }
         if not deep:
-            print(f"  not measured: {what}, which this system does not tell")
+            print(f"  no slope of {what}: fewer than three sizes, or this system does not tell it")
             continue
         worst = max(deep, key=deep.get)
         told = f"{deep[worst]:.2f} for {worst[6]} on {worst[0]}, {worst[2]}, {worst[5]}"

@@ -1,11 +1,12 @@
 """Figures of the scaling experiment: time above, memory below, slopes in the legends."""
 
 import numpy as np
+from matplotlib.legend import Legend
 
 from experiments import figures, table
 from experiments.names import name
 from experiments.paper import SCALING as PAPER
-from experiments.scaling import MANY, PLAIN, SCHEMES
+from experiments.scaling import MANY, PLAIN, SCHEMES, SIZES
 
 VARIED = {
     "ensemble": "by kind of forest",
@@ -73,20 +74,35 @@ def draw_panels(panels, path, *, paper=False):
         for ax, (field, ylabel) in zip(axes[:, column], FIELDS.items(), strict=True):
             for (value, library), rows in curves.items():
                 draw_curve(ax, rows, field, value, library, figures.COLORS[values.index(value) % 8])
+            columns = legend(ax)
             guides(ax, curves, field)
             ax.set(xscale="log", yscale="log", ylabel=ylabel if column == 0 else None)
-            sizes = sorted({row["rows"] for rows in curves.values() for row in rows})
-            ax.set_xticks(sizes[::2], [f"{size / 1000:,.0f}k" for size in sizes[::2]])
+            sizes = {row["rows"] for rows in curves.values() for row in rows}
+            ticks = [size for size in SIZES[::2] if size in sizes] or sorted(sizes)
+            ax.set_xticks(ticks, [f"{size / 1000:,.0f}k" for size in ticks])
             ax.xaxis.set_minor_locator(figures.NO_TICKS)
-            ax.legend(fontsize=8, frameon=False, loc="upper left")
+            ax.yaxis.set_minor_formatter(figures.NO_LABELS)
             ax.grid(alpha=0.25, lw=0.6)
             low, high = ax.get_ylim()
-            ax.set_ylim(low, high * (high / low) ** (0.1 * len(curves)))  # room for the legend
+            lines = max(map(len, columns))
+            ax.set_ylim(low, high * (high / low) ** (0.1 * lines))  # room for the legend
         if paper and column == 0:
             mark_paper(axes[:, 0])
         axes[0, column].set_title(title, loc="left")
         axes[1, column].set_xlabel("training rows")
     figures.save(figure, path)
+
+
+def legend(ax):
+    """Name our curves on the left, and beside them forestgeom's; return both columns."""
+    lines = ax.get_lines()
+    columns = [[each for each in lines if each.is_dashed() == dashed] for dashed in (False, True)]
+    for column, at in zip(columns, (0.0, 0.5), strict=True):
+        if column:
+            names = [line.get_label() for line in column]
+            options = {"loc": "upper left", "bbox_to_anchor": (at, 1), "frameon": False}
+            ax.add_artist(Legend(ax, column, names, fontsize=8, **options))
+    return columns
 
 
 def draw_curve(ax, rows, field, value, library, color):
@@ -97,7 +113,7 @@ def draw_curve(ax, rows, field, value, library, color):
     mean = np.array([found[size].mean for size in sizes])
     sd = np.array([found[size].sd for size in sizes])
     ours = library == "leafkernel"
-    text = ("no limit" if value == 0 else name(value)) + ("" if ours else ", forestgeom")
+    text = ("no limit" if value == 0 else name(value)) if ours else "forestgeom"
     if len(sizes) > 2:
         text += f" (slope {table.slope(sizes, mean):.2f})"
     ax.plot(sizes, mean, "-o" if ours else "--s", ms=3.5, lw=1.5, color=color, label=text)
@@ -110,7 +126,13 @@ def mark_paper(axes):
         ax.plot(PAPER["rows"], level, "kv", ms=6)
         told = "paper: HIGGS,\nunder this"
         ax.annotate(
-            told, (PAPER["rows"], level), (0, 8), textcoords="offset points", ha="right", fontsize=8
+            told,
+            (PAPER["rows"], level),
+            (0, -8),
+            textcoords="offset points",
+            ha="right",
+            va="top",
+            fontsize=8,
         )
 
 
@@ -131,4 +153,7 @@ def guides(ax, curves, field):
         far = min(end, start * (high / low) ** (1 / power))
         level = low * (far / start) ** power
         ax.plot([start, far], [low, level], color="0.6", lw=1, ls=":")
-        ax.annotate(f"slope {power}", (far, level), color="0.45", fontsize=8, ha="right")
+        # That of the linear one is written beyond the curves.
+        place = {"ha": "right"} if power == 2 else {"ha": "left", "va": "center"}
+        text = f"slope {power}" if power == 2 else f"  slope {power}"
+        ax.annotate(text, (far, level), color="0.45", fontsize=8, **place)

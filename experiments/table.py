@@ -47,6 +47,10 @@ def spread(rows, column, value, keys=("dataset", "rows")):
     )
 
 
+def seconds(number):
+    return f"{number:.1f} s" if number < 10 else f"{number:.0f} s"
+
+
 def slope(sizes, values):
     """Return the slope of a straight line through the points on logarithmic axes."""
     return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])

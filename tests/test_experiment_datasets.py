@@ -4,6 +4,7 @@ import bz2
 import gzip
 import lzma
 import struct
+from urllib.error import URLError
 
 import numpy as np
 import pandas as pd
@@ -202,6 +203,18 @@ def test_sign_mnist_from_a_to_k(tmp_path, rng):
     check(dataset[2:], X_test[y_test <= 10], y_test[y_test <= 10])
 
 
+def test_names_and_days_of_airlines_as_indicators(tmp_path):
+    X = np.array([[2, 269, 1, 1, 3, 15, 205], [0, 1558, 0, 1, 7, 20, 222], [2, 24, 1, 0, 1, 30, 5]])
+    np.savez(tmp_path / "airlines.npz", X=X, y=[1, 0, 1])
+    dataset = datasets.load("airlines_indicators", tmp_path)
+    rows = [
+        [269, 15, 205, *(0, 1), *(0, 1), *(0, 1), *(0, 1, 0)],
+        [1558, 20, 222, *(1, 0), *(1, 0), *(0, 1), *(0, 0, 1)],
+        [24, 30, 5, *(0, 1), *(0, 1), *(1, 0), *(1, 0, 0)],
+    ]
+    check(dataset[:2], rows, [1, 0, 1])
+
+
 def test_digits_need_no_folder():
     X, _, X_test, y_test = datasets.load("digits")
     assert (X.shape, X_test.shape, y_test.shape) == ((1400, 64), (397, 64), (397,))
@@ -245,7 +258,7 @@ def test_without_a_folder_scikit_learn_has_covtype(monkeypatch, rng):
     check(datasets.load("covtype")[:2], X, y)
 
 
-@pytest.mark.parametrize("name", [*datasets.SOURCES])
+@pytest.mark.parametrize("name", sorted({*datasets.SOURCES} - {*datasets.FETCHERS}))
 def test_what_is_missing_is_named(tmp_path, name):
     text = message(name, tmp_path)
     for part in (name, str(tmp_path), f"{name}.npz", "https://" if name != "pbmc" else "http://"):
@@ -254,8 +267,7 @@ def test_what_is_missing_is_named(tmp_path, name):
         for file in files:
             assert file in text
             assert file.endswith(".npz") or f"{file}.gz" in text
-    if name not in datasets.FETCHERS:
-        assert "--data DIR" in message(name, None)
+    assert "--data DIR" in message(name, None)
 
 
 def test_one_of_two_files_is_not_enough(tmp_path, rng):
@@ -433,4 +445,19 @@ def test_what_is_available(tmp_path):
     assert datasets.available("higgs", tmp_path)
     np.savez(tmp_path / "susy.npz", X=np.ones((2, 18)), y=[0, 1])
     assert datasets.available("susy", tmp_path)
-    assert not datasets.available("airlines", tmp_path)
+    assert datasets.available("airlines", tmp_path)  # scikit-learn downloads it
+    assert not datasets.available("sign_mnist_ak", tmp_path)
+    np.savez(tmp_path / "sign_mnist.npz", X=np.ones((2, 784)), y=[0, 1])
+    assert datasets.available("sign_mnist_ak", tmp_path)
+
+
+@pytest.mark.parametrize("name", [*datasets.FETCHERS])
+def test_what_cannot_be_downloaded_is_told(tmp_path, monkeypatch, name):
+    def fetch():
+        raise URLError("no route to host")
+
+    monkeypatch.setitem(datasets.FETCHERS, name, fetch)
+    text = message(name, tmp_path)
+    assert "could not be downloaded" in text
+    assert "no route to host" in text
+    assert f"{name}.npz" in text

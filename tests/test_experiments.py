@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import permutations
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +13,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.neighbors import KNeighborsClassifier
 
 from experiments import cells, manifolds, memory, page, paper, parts, scaling, separability, table
-from experiments.__main__ import main
+from experiments.__main__ import main, options_of
 
 
 class Counting:
@@ -110,6 +110,7 @@ def test_the_way_of_a_full_run(tmp_path, rng):
         (["accuracy", "--repeats", "0"], "must be 1 or more, not 0"),
         (["accuracy", "--data", "nowhere"], "there is no folder nowhere"),
         (["scaling", "--forestgeom", "nowhere"], "there is no nowhere"),
+        (["scaling", "--forestgeom", sys.executable], "cannot import forestgeom"),
         (["all", "--quick", "--max-rows", "9"], "--quick has data and sizes of its own"),
     ],
 )
@@ -122,9 +123,42 @@ def test_what_cannot_be_run_is_told_at_once(words, told, monkeypatch, capsys):
 
 def test_an_experiment_without_cells_leaves_results_alone(options, capsys):
     nothing = SimpleNamespace(cells=lambda options: [])
-    cells.run("nothing", nothing, options)
+    assert not cells.run("nothing", nothing, options)
     assert "none of its data sets was asked for" in capsys.readouterr().out
     assert not options.results.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["separability"], "separability needs sign_mnist_ak:\nsign_mnist needs a folder"),
+        (["manifolds"], "fashion_mnist needs a folder"),
+        (["accuracy", "--datasets", "higgs"], "accuracy knows none of higgs"),
+    ],
+)
+def test_what_is_missing_is_told_before_any_work(words, told, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["experiments", *words, "--cache", str(tmp_path)])
+    with pytest.raises(SystemExit, match=told):
+        main()
+    assert not list(tmp_path.rglob("*.json"))
+
+
+@pytest.mark.parametrize(
+    ("names", "words", "whole"),
+    [
+        (["accuracy"], {}, True),
+        (["accuracy"], {"seed": 4}, False),
+        (["accuracy"], {"repeats": 1}, False),
+        (["accuracy"], {"max_rows": 9}, False),
+        (["accuracy", "scaling"], {}, False),
+        (["accuracy", "scaling"], {"forestgeom": Path("python")}, True),
+    ],
+)
+def test_a_part_leaves_the_results_of_the_whole_alone(names, words, whole):
+    known = {**asdict(cells.Options()), "results": None, "figures": None}
+    found = options_of(names, {**known, **words})
+    assert (found.results == cells.Options().results) == whole
+    assert (found.figures == cells.Options().figures) == whole
 
 
 def test_a_file_with_too_few_rows_is_told(options):
