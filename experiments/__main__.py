@@ -144,7 +144,10 @@ def main():
         try:
             if not cells.run(each, load(each), options) and name != "all":
                 failed.append(f"{each} knows none of {', '.join(options.datasets)}")
-        except (cells.ClaimError, cells.MissingDataError) as error:
+        except cells.MissingDataError as error:
+            failed.append(str(error))
+            continue
+        except cells.ClaimError as error:
             failed.append(str(error))
         print(f"{each}: done in {time.perf_counter() - begin:.0f} s", flush=True)
     if failed:
@@ -155,4 +158,6 @@ if __name__ == "__main__":
     try:
         main()
     except KeyboardInterrupt:
-        raise SystemExit("stopped; finished cells are kept: run the same command again") from None
+        told = "stopped; finished cells are kept: run the same command again"
+        # A cell's own process is interrupted too, and has nothing to add.
+        raise SystemExit(130 if sys.argv[1:2] == ["cell"] else told) from None
