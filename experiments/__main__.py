@@ -120,7 +120,7 @@ def options_of(names, args):
         args[where] = args[where] or whole
     if part:
         print(f"a part of the whole: results go to {args['results']}")
-    for key in ("data", "forestgeom", "cache", "results", "figures"):
+    for key in cells.PATHS:
         # Cells run in processes of their own, in the clone's root.
         args[key] = args[key].absolute() if args[key] else None
     return cells.Options(**{**args, "datasets": tuple(args["datasets"])})

@@ -73,15 +73,7 @@ def draw(rows, folder, options):
 
 def claims(rows, options):
     found = table.means(rows, ("dataset", "rows", "predictor"), "accuracy")
-
-    def farthest(one, other):
-        return max(
-            abs(spread.mean - found[name, size, other].mean)
-            for (name, size, predictor), spread in found.items()
-            if predictor == one
-        )
-
-    worst = farthest("oob", "oob_separable")
+    worst = table.farthest(found, "oob", "oob_separable")
     yield f"exact and separable OOB predict test rows alike (differ by {worst:.5f})", worst < 1e-3
-    worst = farthest("gap, out of bag", "forest, out of bag")
+    worst = table.farthest(found, "gap, out of bag", "forest, out of bag")
     yield f"GAP's out-of-bag accuracy is the forest's (differs by {worst:.5f})", worst < 2e-3

@@ -11,6 +11,7 @@ from pathlib import Path
 from experiments import datasets
 
 HERE = Path(__file__).parent
+PATHS = ("data", "forestgeom", "cache", "results", "figures")  # of the options below
 
 
 class ClaimError(Exception):
@@ -106,7 +107,7 @@ def compute(name, experiment, cell, path, options):
 def compute_here(experiment, cell, told, path):
     """Do the work of a cell's own process."""
     told = json.loads(told)
-    for key in ("data", "forestgeom", "cache", "results", "figures"):
+    for key in PATHS:
         told[key] = Path(told[key]) if told.get(key) else None
     options = Options(**{**told, "datasets": tuple(told.get("datasets", ()))})
     keep(experiment.compute(json.loads(cell), Path(path), options), Path(path))

@@ -26,6 +26,15 @@ def means(rows, keys, value):
     }
 
 
+def farthest(found, one, other):
+    """Return how far the means of two predictors differ at most; `found` is by (..., predictor)."""
+    return max(
+        abs(spread.mean - found[(*where, other)].mean)
+        for (*where, predictor), spread in found.items()
+        if predictor == one
+    )
+
+
 def markdown(header, lines):
     """Return a table in Markdown, the first column to the left and the others to the right."""
     rule = ["---"] + ["---:"] * (len(header) - 1)
