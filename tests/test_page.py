@@ -101,6 +101,31 @@ class Reader:
         box = self.page.locator("#canvas").bounding_box()
         return box["x"] + x, box["y"] + y
 
+    def until(self, reached):
+        """Wait until something is so, however slow the machine is."""
+        for _ in range(200):
+            if reached():
+                return
+            self.page.wait_for_timeout(100)
+        pytest.fail("waited for 20 s")
+
+    def point_at(self, row):
+        """Point at a row until the page has seen it.
+
+        The plotting library looks once a frame whether the pointer is inside, so a single move may
+        escape it; a hand makes many.
+        """
+        tip = self.page.locator("#tooltip")
+
+        def seen():
+            x, y = self.at(row)
+            self.page.mouse.move(x - 1, y)
+            self.page.mouse.move(x, y)
+            return tip.is_visible() and f"row {row}" in tip.inner_text()
+
+        self.until(seen)
+        return tip
+
     def colours(self):
         """Return the commonest colours of the points: those of the map but its background."""
         self.page.wait_for_timeout(300)
@@ -148,16 +173,14 @@ def test_header(reader):
 
 def test_hover_shows_the_row(reader, animals):
     row = reader.lonely_row()
-    reader.page.mouse.move(*reader.at(row))
-    tip = reader.page.locator("#tooltip")
-    tip.wait_for(state="visible")
-    assert f"row {row}" in tip.inner_text()
+    tip = reader.point_at(row)
     assert animals[1][row] in tip.inner_text()
 
 
 def test_click_shows_the_neighbors(reader, animals_page, animals):
     prox = animals_page[0]
     row = reader.lonely_row()
+    reader.point_at(row)
     reader.page.mouse.click(*reader.at(row))
     reader.page.wait_for_selector(f".details[data-row='{row}']")
     similarity, neighbors = prox.kneighbors(n_neighbors=10)
@@ -202,8 +225,7 @@ def test_colour_by_a_feature(reader):
     before = reader.colours()
     reader.page.locator(".legend-entry").first.click()
     assert reader.page.locator(".legend-entry[aria-pressed=true]").count() == 1
-    reader.page.wait_for_timeout(300)
-    assert reader.colours() != before
+    reader.until(lambda: reader.colours() != before)
 
 
 def test_points_are_drawn_in_the_colours_of_the_legend(reader):
@@ -330,8 +352,7 @@ def test_keyboard_alone(reader):
     assert reader.at(reader.state()["row"])[1] < reader.at(second)[1]
     before = reader.state()["camera"]["distance"]
     reader.page.keyboard.press("+")
-    reader.page.wait_for_timeout(700)
-    assert reader.state()["camera"]["distance"] < before
+    reader.until(lambda: reader.state()["camera"]["distance"] < before)
     reader.page.focus("#tab-row")
     reader.page.keyboard.press("ArrowRight")
     assert reader.state()["tab"] == "outliers"
@@ -350,15 +371,14 @@ def test_wheel_zooms_and_drag_moves(reader):
     reader.page.mouse.move(*middle)
     home = reader.state()["camera"]
     reader.page.mouse.wheel(0, -300)
+    reader.until(lambda: reader.state()["camera"]["distance"] < home["distance"])
     reader.page.wait_for_timeout(300)
     near = reader.state()["camera"]
-    assert near["distance"] < home["distance"]
     reader.page.mouse.down()
     reader.page.mouse.move(middle[0] + 80, middle[1] + 40, steps=5)
     reader.page.mouse.up()
-    reader.page.wait_for_timeout(300)
-    moved = reader.state()["camera"]
-    assert (moved["x"], moved["y"]) != (near["x"], near["y"])
+    reader.until(lambda: reader.state()["camera"]["x"] != near["x"])
+    assert reader.state()["camera"]["y"] != near["y"]
 
 
 def brightness(reader):
