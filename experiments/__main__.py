@@ -20,7 +20,6 @@ from pathlib import Path
 
 from experiments import cells, datasets
 
-WHICH = "separability, scaling, accuracy, manifolds, beyond, all; or page"
 EXPERIMENTS = ("separability", "scaling", "accuracy", "manifolds", "beyond")
 
 
@@ -45,7 +44,8 @@ def parse():
     )
     add = parser.add_argument
     names = [name for name in datasets.LOADERS if name != "digits"]
-    add("experiment", choices=[*EXPERIMENTS, "all", "page"], metavar="EXPERIMENT", help=WHICH)
+    choices = [*EXPERIMENTS, "all", "page"]
+    add("experiment", choices=choices, metavar="EXPERIMENT", help=", ".join(choices))
     add(
         "--data",
         type=Path,

@@ -96,12 +96,10 @@ def compute(name, experiment, cell, path, options):
     command = [str(python), "-m", "experiments", "cell", name, *words]
     code = subprocess.run(command, check=False, cwd=HERE.parent).returncode
     if code:
-        # Linux kills what takes too much memory.
-        why = "failed, see above" if code > 0 else f"was killed by signal {-code}: too many rows?"
-        raise SystemExit(
-            f"{name}: {describe(cell)} {why}; finished cells are kept, --max-rows leaves larger "
-            "sizes out"
-        )
+        why = "failed, see above"
+        if code < 0:  # Linux kills what takes too much memory
+            why = f"was killed by signal {-code}; if it took too much memory, use --max-rows"
+        raise SystemExit(f"{name}: {describe(cell)} {why}. Finished cells are kept")
 
 
 def compute_here(experiment, cell, told, path):

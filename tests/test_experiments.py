@@ -12,7 +12,18 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.neighbors import KNeighborsClassifier
 
-from experiments import cells, manifolds, memory, page, paper, parts, scaling, separability, table
+from experiments import (
+    asides,
+    cells,
+    manifolds,
+    memory,
+    page,
+    paper,
+    parts,
+    scaling,
+    separability,
+    table,
+)
 from experiments.__main__ import main, options_of
 
 
@@ -207,6 +218,18 @@ def test_the_page_is_what_the_results_give():
     """Whoever changes results or words makes the page again: `python -m experiments page`."""
     written = cells.HERE.parent / "docs" / "experiments.md"
     assert written.read_text(encoding="utf-8") == page.text()
+
+
+def test_slopes_in_the_words_of_the_page(capsys):
+    asides.growth()
+    told = capsys.readouterr().out.splitlines()
+    shared = [line for line in told if line.startswith("slope of time on shared sizes: covtype")]
+    for library in ("leafkernel", "forestgeom"):
+        slopes = [line.split(": ")[-1] for line in shared if library in line]
+        assert f"{min(slopes)} to {max(slopes)}" in page.text()
+    for dataset in ("fashion_mnist", "sign_mnist"):
+        slope = next(line for line in told if f"numbers: {dataset}, leafkernel" in line)[-4:]
+        assert f" {slope} " in page.text()
 
 
 def test_sizes_end_with_the_largest():
