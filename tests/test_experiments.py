@@ -248,6 +248,12 @@ def test_means_and_slopes():
     ) == pytest.approx(1.25)
 
 
+def test_predictors_are_compared_where_they_differ_most():
+    accuracies = {("a", "gap"): 0.9, ("a", "forest"): 0.9, ("b", "gap"): 0.7, ("b", "forest"): 0.8}
+    found = {key: table.Spread(mean, 0.0, 1) for key, mean in accuracies.items()}
+    assert table.farthest(found, "gap", "forest") == pytest.approx(0.1)
+
+
 def test_a_size_that_is_not_there_is_not_measured_under_its_name():
     """A folder may hold a part of a data set."""
     cell = scaling.cell("synthetic", "leafkernel", scaling.PLAIN, 16_384, 32_768, 0)
