@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 
+import leafkernel._native as core
 from leafkernel.engines import find_engine
 from leafkernel.engines.native import NativeEngine
 from leafkernel.engines.reference import ReferenceEngine
@@ -265,10 +266,16 @@ def test_broken_products_are_refused_before_memory_is_read():
         engine.rows(broken_rows(weights=np.ones(2)))
     with pytest.raises(ValueError, match="present has 2 entries, expected 9"):
         engine.rows(broken_rows(present=np.ones(2, np.uint8)))
-    with pytest.raises(ValueError, match="reference offsets"):
-        engine.rows(broken_index(offsets=np.array([0, 1, 2, 9])))
-    with pytest.raises(ValueError, match="reference weights has 2"):
-        engine.rows(broken_index(weights=np.ones(2)))
+    with pytest.raises(ValueError, match="sample_at is not a permutation"):
+        good.with_columns(np.array([0, 1, 3], np.int32))
+    with pytest.raises(ValueError, match="leaf id is out of range"):
+        engine.rows(broken_rows(leaf=good.rows.leaf + 1))
+    with pytest.raises(ValueError, match="leaf id is out of range"):
+        engine.apply(broken_rows(leaf=good.rows.leaf - 1), np.ones((3, 1)))
+    with pytest.raises(ValueError, match="row_order is not a permutation"):
+        engine.rows(broken(row_order=np.array([0, 1, 1])))
+    with pytest.raises(ValueError, match="own holds a place"):
+        engine.nearest(broken(own=np.array([0, 1, 3], np.int32)), 1)
     with pytest.raises(ValueError, match="by_place has 2"):
         engine.rows(broken_index(by_place=np.ones(2)))
     with pytest.raises(ValueError, match="by_leaf has 2"):
@@ -289,13 +296,36 @@ def test_broken_products_are_refused_before_memory_is_read():
         engine.rows(broken_rows(leaf=good.rows.leaf.astype(np.int16)))
 
 
+def test_damaged_lists_are_refused():
+    good = plain_product(np.eye(3), np.eye(3)).reference
+    kept = {name: getattr(good, name) for name in ("offsets", "members", "weights", "sample_at")}
+
+    def lists(**changes):
+        return core.LeafLists(**{**kept, **changes})
+
+    with pytest.raises(ValueError, match="reference offsets"):
+        lists(offsets=np.array([0, 1, 2, 9]))
+    with pytest.raises(ValueError, match="reference offsets"):
+        lists(offsets=np.array([0, 2, 1, 3]))
+    with pytest.raises(ValueError, match="reference weights has 2"):
+        lists(weights=np.ones(2))
+    with pytest.raises(ValueError, match="ascending places"):
+        lists(members=np.array([0, 1, 3], np.int32))
+    with pytest.raises(ValueError, match="ascending places"):
+        lists(members=np.array([0, 1, -1], np.int32))
+    with pytest.raises(ValueError, match="sample_at is not a permutation"):
+        lists(sample_at=np.array([0, 1, 1], np.int32))
+
+
 def test_lists_refuse_what_they_cannot_place():
     leaf = np.zeros((3, 1), dtype=np.int32)
     order = np.arange(3, dtype=np.int32)
     with pytest.raises(ValueError, match="leaf id is out of range"):
         LeafIndex.of(leaf + 7, Weighting(), sample_at=order, n_leaves=1)
-    with pytest.raises(ValueError, match="no sample"):
+    with pytest.raises(ValueError, match="not a permutation"):
         LeafIndex.of(leaf, Weighting(), sample_at=order + 1, n_leaves=1)
+    with pytest.raises(ValueError, match="leaf ids do not grow"):
+        LeafIndex.of(np.repeat(leaf, 2, axis=1), Weighting(), sample_at=order, n_leaves=1)
     with pytest.raises(ValueError, match="sample_at has 2"):
         LeafIndex.of(leaf, Weighting(), sample_at=order[:2], n_leaves=1)
 

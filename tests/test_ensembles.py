@@ -4,7 +4,7 @@ import numpy as np
 import oracles
 import pytest
 import zoo
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from sklearn.ensemble import (
     AdaBoostClassifier,
     BaggingClassifier,
@@ -135,15 +135,6 @@ def test_extra_trees_of_a_search_refuse_draws_by_their_own_name():
     search = GridSearchCV(ExtraTreesRegressor(5), {"max_depth": [2]}, cv=2)
     with pytest.raises(ValueError, match="ExtraTreesRegressor"):
         ForestProximity(search, "gap").fit(X, y)
-
-
-def test_a_pipeline_fitted_again_changes_nothing():
-    X, y = zoo.iris()
-    pipe = make_pipeline(StandardScaler(), RandomForestClassifier(5, random_state=0)).fit(X, y)
-    prox = ForestProximity(pipe, "uniform").fit(X, y)
-    before = prox.proximity(X).toarray()
-    pipe.fit(100 * X[::-1], y)
-    assert_array_equal(prox.proximity(X).toarray(), before)
 
 
 def test_every_tree_saw_every_sample():

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from leafkernel._progress import OnProgress
+from leafkernel.engines.native import NO_LIMIT, TooManyEntriesError
 from leafkernel.kernel import Product
 
 
@@ -26,10 +27,13 @@ class ReferenceEngine:
         on_progress: OnProgress | None = None,
         *,
         sort: bool = True,  # noqa: ARG002 - its rows are always sorted
+        most_entries: int = NO_LIMIT,
     ) -> csr_array:
         """Return P, shape (m, n)."""
         matrix = csr_array(np.zeros((0, product.shape[1]), dtype=product.dtype))
         rows = list(_dense_rows(product, on_progress))
+        if sum(map(np.count_nonzero, rows)) > most_entries:
+            raise TooManyEntriesError
         return csr_array(np.array(rows)) if rows else matrix
 
     def nearest(
@@ -105,6 +109,8 @@ def _dense_rows(product: Product, on_progress: OnProgress | None) -> Iterator[np
             row = np.divide(row, shared, out=np.zeros_like(row), where=shared > 0)
         if product.diagonal is not None and product.own is not None:
             row[product.own[i]] = product.diagonal[i]
+        if not (np.abs(row) <= np.finfo(product.dtype).max).all():
+            raise OverflowError(f"a proximity is too large for {product.dtype}.")
         by_sample = np.empty(index.n_samples, dtype=product.dtype)
         by_sample[index.sample_at] = row
         yield by_sample
