@@ -153,7 +153,7 @@ def test_fitting_the_stand_in_for_leaves_again(rng):
 
 def test_a_custom_forest_that_uses_its_buffers_again(iris):
     class Halves:
-        flags = np.zeros((150, 4), dtype=bool)
+        drawn = np.zeros((150, 4), dtype=np.uint8)
         ids = np.zeros((150, 4), dtype=np.int64)
 
         def leaves(self, X):
@@ -161,8 +161,8 @@ def test_a_custom_forest_that_uses_its_buffers_again(iris):
             return self.ids[: len(X)]
 
         def in_bag(self, X, y):
-            self.flags[:] = np.arange(600).reshape(150, 4) % 3 > 0
-            return self.flags
+            self.drawn[:] = np.arange(600).reshape(150, 4) % 3 > 0
+            return self.drawn
 
         def tree_weights(self):
             return np.arange(1.0, 5)
@@ -172,7 +172,7 @@ def test_a_custom_forest_that_uses_its_buffers_again(iris):
         forest = Halves()
         prox = ForestProximity(forest, scheme).fit(X, y)
         before = results(prox, X)
-        forest.flags[:] = True
+        forest.drawn[:] = 1
         forest.ids[:] = 7
         same(before, results(prox, X))
 

@@ -80,7 +80,11 @@ class Product:
         first, second = self.query.by_leaf, self.reference.by_leaf
         if first is None or second is None:
             return second if first is None else first
-        return first * second
+        with np.errstate(over="ignore"):
+            both = first * second
+        if np.isinf(both).any():
+            raise OverflowError("a proximity is too large for float64; use smaller weights.")
+        return both
 
     def with_dtype(self, dtype: npt.DTypeLike) -> Product:
         """Return the product in another type, and what is known of its leaves with it."""

@@ -503,6 +503,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         else:
             with progress_bar("sums", product.n_rows, enabled=fitted.progress) as on_progress:
                 sums = fitted._engine().sums(product, columns, on_progress)
+        if not np.isfinite(sums).all():
+            raise OverflowError("a sum is too large for float64; use smaller values or weights.")
         return sums.reshape(len(sums), *values.shape[1:])
 
     def weighted_average(self, values: npt.ArrayLike, X: Any = None) -> npt.NDArray[np.float64]:

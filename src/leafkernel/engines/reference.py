@@ -98,11 +98,13 @@ def _dense_rows(product: Product, on_progress: OnProgress | None) -> Iterator[np
     query = product.query.dense(leaf)
     for i in range(product.n_rows):
         row = np.zeros(index.n_samples)  # by place
-        for t in range(leaf.shape[1]):
-            of_leaf = slice(index.offsets[leaf[i, t]], index.offsets[leaf[i, t] + 1])
-            weights = index.scale * by_leaf[leaf[i, t]] * member_weights[of_leaf].astype(np.float64)
-            row[index.members[of_leaf]] += query[i, t] * weights
-        row *= by_place
+        with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused below
+            for t in range(leaf.shape[1]):
+                of_leaf = slice(index.offsets[leaf[i, t]], index.offsets[leaf[i, t] + 1])
+                factor = index.scale * by_leaf[leaf[i, t]]
+                weights = factor * member_weights[of_leaf].astype(np.float64)
+                row[index.members[of_leaf]] += query[i, t] * weights
+            row *= by_place
         if product.reference_oob is not None and product.query_oob is not None:
             shared_bits = product.query_oob[i] & product.reference_oob
             shared = np.unpackbits(shared_bits.view(np.uint8), axis=1).sum(axis=1, dtype=np.int64)
