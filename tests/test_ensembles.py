@@ -3,7 +3,10 @@
 import numpy as np
 import oracles
 import pytest
+import strategies
 import zoo
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from sklearn.ensemble import (
     AdaBoostClassifier,
@@ -18,6 +21,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
+from zoo.scikit_learn import apply_members
 
 from leafkernel import ForestProximity
 from leafkernel.forests import adapt
@@ -203,3 +207,13 @@ def test_balanced_bagging_is_made_of_trees():
     assert_allclose(prox.proximity().toarray(), oracles.shares(leaf), atol=1e-6)
     with pytest.raises(ValueError, match="resamples inside"):
         ForestProximity(prox.forest_, "gap").fit(X, y)
+
+
+@given(case=strategies.on_some_features(), scheme=st.sampled_from(["uniform", "kerf"]))
+def test_trees_on_some_features_equal_the_formula(case, scheme):
+    prox = ForestProximity(case.forest, scheme, dtype=np.float64).fit(case.X, case.y)
+    training = oracles.Side.unseen(apply_members(case.forest, case.X))
+    unseen = oracles.Side.unseen(apply_members(case.forest, case.X_new))
+    for side, X in ((training, None), (unseen, case.X_new)):
+        expected = oracles.proximity(scheme, side, training, training)
+        assert_allclose(prox.proximity(X).toarray(), expected, rtol=0, atol=1e-12)

@@ -10,11 +10,13 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
+from sklearn.gaussian_process import GaussianProcessRegressor
 
 from leafkernel import ForestProximity, WeightScheme
 from leafkernel.forests import Unavailable
 from leafkernel.schemes import Boosted, Weighting
 from leafkernel.tasks import (
+    ForestKernel,
     ProximityClassifier,
     ProximityKMedoids,
     ProximityRegressor,
@@ -249,6 +251,15 @@ def test_a_task_keeps_the_fit_that_it_was_given(iris, task):
     before = model.predict(X)
     prox.fit(X[:100, :2], y[:100])
     assert_array_equal(model.predict(X), before)
+
+
+def test_a_gaussian_process_keeps_the_fit_that_it_was_given(diabetes):
+    X, y = diabetes
+    prox = ForestProximity(RandomForestRegressor(10, random_state=0), "kerf").fit(X, y)
+    process = GaussianProcessRegressor(ForestKernel(prox), alpha=0.5).fit(X, y)
+    before = process.predict(X)
+    prox.fit(X[:50, :3], y[:50])
+    assert_array_equal(process.predict(X), before)
 
 
 def test_a_regressor_keeps_its_targets(diabetes):
