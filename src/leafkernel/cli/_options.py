@@ -169,8 +169,8 @@ ModelOption = Annotated[
     typer.Option(
         "--model",
         metavar="FILE",
-        help="A fitted model to use in place of a new forest: .skops, or .joblib or .pkl together "
-        "with --trust-model.",
+        help="A fitted model to use instead of a new forest: a .skops, .joblib or .pkl file. Needs "
+        "--trust-model.",
         rich_help_panel=_FOREST,
         show_default=False,
     ),
@@ -179,8 +179,8 @@ TrustModelOption = Annotated[
     bool,
     typer.Option(
         "--trust-model",
-        help="Load --model although loading a .joblib or .pkl file RUNS CODE FROM THE FILE, as "
-        "does a .skops file with types that are not known: only for files from people you trust.",
+        help="Allow --model to load its file. Loading a model CAN RUN CODE FROM THE FILE: use it "
+        "only for files from people you trust.",
         rich_help_panel=_FOREST,
     ),
 ]
