@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leafkernel import _memory
-from leafkernel.cli import files
 from leafkernel.cli.errors import CommandError, FileError, TableError
 from leafkernel.cli.files import defuse, read_file, write_frame
 
@@ -187,6 +186,13 @@ def test_names_that_cannot_be_read(put, tmp_path):
     assert ".parquet" in message
     assert "Excel" in message
     assert "rename it" in refused(put(PLAIN, "birds.dat"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files")
+def test_a_pipe_is_not_read(tmp_path):
+    """It could be read only once, and waiting for more would never end."""
+    os.mkfifo(tmp_path / "pipe.csv")
+    assert "give - as its name" in refused(tmp_path / "pipe.csv")
 
 
 @pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="all may be read")
@@ -397,7 +403,7 @@ def test_output_that_cannot_be_written(tmp_path, monkeypatch):
     def fail(*args):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(files.os, "replace", fail)
+    monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(FileError, match="No space left"):
         write_frame(frame, tmp_path / "t.csv")
     assert (tmp_path / "t.csv").read_text() == "before"

@@ -57,6 +57,11 @@ def find_kind(path: Path, name: str) -> str:
     promised = _SUFFIXES.get(suffix)
     if not path.exists():
         raise FileError(f"There is no file {name}.{_suggest_file(path)}")
+    if not path.is_file():
+        raise FileError(
+            f"{name} is a pipe or a device, not a file. Pipe the table to the command, and give - "
+            "as its name."
+        )
     found, remedy = look(path, name)
     if promised is None:
         listed = ", ".join(_SUFFIXES)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import csv
-import os
 import re
 import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pandas as pd
 
+from leafkernel._files import open_whole
 from leafkernel._optional import require
 from leafkernel.cli._arrow import read_arrow
 from leafkernel.cli._encoding import TextFile
@@ -147,34 +147,34 @@ def write_frame(frame: Any, path: Any) -> None:
     if path.is_dir() or not path.parent.is_dir():
         what = "is a folder" if path.is_dir() else f"lies in {str(path.parent)!r}, which is none"
         raise FileError(f"{str(path)!r} cannot be written: it {what}. Give another name.")
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part{suffix}")
     try:
-        _write(frame, temporary, suffix)
-        os.replace(temporary, path)
+        with open_whole(path) as file:
+            write_as(suffix, frame, file)
     except OSError as error:
         raise FileError(f"{str(path)!r} cannot be written: {error.strerror or error}.") from error
     except ImportError as error:
         raise FileError(f"{str(path)!r} cannot be written: {error}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
-def _write(frame: Any, path: Path, suffix: str) -> None:
+def write_as(suffix: str, frame: Any, file: BinaryIO) -> None:
+    """Write a table to an open file, in the format that a suffix stands for."""
     if suffix in (".parquet", ".feather"):
         require("pyarrow", extra="cli")
         plain = _plain_types(frame)
-        plain.to_parquet(path, index=False) if suffix == ".parquet" else plain.to_feather(path)
+        plain.to_parquet(file, index=False) if suffix == ".parquet" else plain.to_feather(file)
         return
     text = defuse(frame)
     # Python before 3.13 puts no quotes around a cell for the sake of a carriage return.
     returns = any(_any_text(text.iloc[:, i], "\r") for i in range(text.shape[1]))
     text.to_csv(
-        path,
+        file,
+        mode="wb",
         sep="\t" if suffix.startswith(".tsv") else ",",
         index=False,
         encoding="utf-8",
         lineterminator="\n",  # the same file on each system
         quoting=csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL,
+        compression={"method": "gzip", "mtime": 0} if suffix.endswith(".gz") else None,
     )
 
 
