@@ -1,17 +1,20 @@
 """Models from files: what is loaded, what is refused, and whether it is the table's."""
 
+import pickle
 import sys
 
 import joblib
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn.base
 from cli_runs import run, run_json
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree._tree import Tree
 
 from leafkernel.cli._models import task_of
 
@@ -213,6 +216,66 @@ def test_damaged_skops_files(table, save, keep):
     assert "could not be loaded" in text
     assert "skops.io.dump" in text
     assert text.count("\n") == 1
+
+
+class OldPickler(pickle.Pickler):
+    """Pickle trees as scikit-learn 1.2 did: nodes do not say where missing values go."""
+
+    def reducer_override(self, obj):
+        if not isinstance(obj, Tree):
+            return NotImplemented
+        make, arguments, state = obj.__reduce__()
+        names = [name for name in state["nodes"].dtype.names if name != "missing_go_to_left"]
+        return make, arguments, {**state, "nodes": state["nodes"][names].copy()}
+
+
+@pytest.fixture
+def save_old(table, tmp_path, monkeypatch):
+    """Save a forest as scikit-learn 1.2.2 would have done."""
+
+    def save(forest, dump):
+        frame = pd.read_csv(table)
+        forest.fit(frame[["a", "b"]], frame["label"])
+        # An attribute that came later, and which the installed version uses.
+        later = "_sample_weight" if hasattr(forest, "_sample_weight") else "_n_samples_bootstrap"
+        del forest.__dict__[later]
+        path = tmp_path / "old.pkl"
+        with monkeypatch.context() as patch:
+            patch.setattr(sklearn.base, "__version__", "1.2.2")
+            dump(forest, path)
+        return path
+
+    return save
+
+
+def dump_old_trees(forest, path):
+    with path.open("wb") as file:
+        OldPickler(file).dump(forest)
+
+
+@pytest.mark.parametrize(
+    "dump", [dump_old_trees, joblib.dump, lambda forest, path: joblib.dump(forest, path, 3)]
+)
+def test_models_of_another_scikit_learn(table, save_old, dump):
+    """Whether loading them fails, or their first use."""
+    path = save_old(RandomForestClassifier(5, random_state=0), dump)
+    result = outliers(table, "--model", path, "--trust-model", exit_code=3)
+    error = result.stderr.splitlines()[-1]
+    assert error.startswith(f"error: --model {path} was saved with scikit-learn 1.2.2 and does not")
+    assert error.endswith(
+        f"Fit the model again with scikit-learn {sklearn.__version__}, or install scikit-learn "
+        "1.2.2."
+    )
+    assert "unexpected" not in result.stderr
+
+
+def test_models_of_another_scikit_learn_that_work(table, save, monkeypatch):
+    monkeypatch.setattr(sklearn.base, "__version__", "1.2.2")
+    path = save(RandomForestClassifier(5, random_state=0))
+    monkeypatch.undo()
+    document = run_json("outliers", table, "-t", "label", "--model", path, "--trust-model")
+    (note,) = [note for note in document["notes"] if "1.2.2" in note]
+    assert f"but {sklearn.__version__} is installed" in note
 
 
 def test_task_of_what_says_nothing():

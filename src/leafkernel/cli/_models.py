@@ -1,87 +1,22 @@
-"""Models from files: what may be loaded, and whether it fits the table."""
+"""Whether a loaded model fits the table, and how to encode the table for it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
-from pathlib import Path
 from typing import Any, Literal
 
-import joblib
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 
 from leafkernel._validation import shorten
 from leafkernel.cli._kinds import Findings, clean_names
-from leafkernel.cli._options import OptionError
 from leafkernel.cli._output import Talk
 from leafkernel.cli._values import as_numbers, as_shown, read_values
 from leafkernel.cli.columns import Prepared
-from leafkernel.cli.errors import CommandError, FileError, TableError
-from leafkernel.forests import is_fitted
+from leafkernel.cli.errors import TableError
 
 Encode = Callable[["pd.DataFrame | None"], Any]
-
-_SUFFIXES = (".skops", ".joblib", ".pkl", ".pickle")
-
-
-def load_model(path: Path, *, trusted: bool) -> Any:
-    """Load a fitted model from a file of skops, joblib or pickle.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    trusted : bool
-        Whether the user trusts the file: loading it can run code from it.
-
-    Returns
-    -------
-    estimator
-        The fitted model.
-    """
-    suffix = path.suffix.lower()
-    if suffix not in _SUFFIXES:
-        raise OptionError(
-            f"--model {path}: the name must end in {', '.join(_SUFFIXES[:-1])} or "
-            f"{_SUFFIXES[-1]}; got {suffix or 'no ending'}."
-        )
-    if not trusted:
-        raise OptionError(
-            f"--model {path}: loading a model can run code from the file. If you trust whoever "
-            "made it, add --trust-model."
-        )
-    if not path.is_file():
-        raise FileError(f"--model {path}: there is no such file.")
-    load, writer = (
-        (_load_skops, "skops.io.dump") if suffix == ".skops" else (joblib.load, "joblib.dump")
-    )
-    try:
-        model = load(path)
-    except CommandError:
-        raise
-    except Exception as error:  # a damaged file can raise anything
-        raise FileError(
-            f"--model {path} could not be loaded ({type(error).__name__}: {error}). Save the model "
-            f"again with {writer}, using the library versions that are installed here."
-        ) from error
-    if not hasattr(model, "fit") or not is_fitted(model):
-        raise TableError(
-            f"--model {path} holds an object of type {type(model).__name__}, which is not a fitted "
-            "model. Fit the model before you save it."
-        )
-    return model
-
-
-def _load_skops(path: Path) -> Any:
-    try:
-        skops: Any = import_module("skops.io")
-    except ImportError:
-        raise OptionError(
-            f"--model {path}: skops is needed to read it. Install it with: pip install skops"
-        ) from None
-    return skops.load(path, trusted=skops.get_untrusted_types(file=path))
 
 
 def task_of(model: Any) -> Literal["classification", "regression"] | None:

@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from leafkernel._validation import count_threads
 from leafkernel.cli._target import MIN_ROWS
 from leafkernel.cli.errors import CommandError
 from leafkernel.explorer._map import MAPS
@@ -149,8 +150,8 @@ SchemeOption = Annotated[
 
 def _check_jobs(jobs: int) -> int:
     if jobs == 0:
-        raise typer.BadParameter("no threads do no work; give a number of them, or -1 for all.")
-    return jobs
+        raise typer.BadParameter("must not be 0; use -1 for all cores.")
+    return count_threads(jobs)
 
 
 JobsOption = Annotated[
@@ -160,7 +161,7 @@ JobsOption = Annotated[
         "-j",
         metavar="N",
         callback=_check_jobs,
-        help="Threads; -1 is all.",
+        help="Number of threads; -1 uses all cores.",
         rich_help_panel=_FOREST,
     ),
 ]
