@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leafkernel import _memory
+from leafkernel.cli.columns import prepare
 from leafkernel.cli.errors import CommandError, FileError, TableError
 from leafkernel.cli.files import defuse, read_file, write_frame
 
@@ -104,8 +105,8 @@ def test_layouts(put, text, rows):
 
 
 def test_decimal_commas_are_noted(put):
-    notes = read_file(put("a;b\n1,5;x\n2,5;y\n")).attrs["notes"]
-    assert notes == ["Numbers in the file are written with a decimal comma."]
+    frame = read_file(put("a;b\n" + "1,5;x\n2,5;y\n" * 10))
+    assert "Column 'a' was read as numbers with decimal commas." in prepare(frame, "b").notes
 
 
 def test_row_names_of_r_have_no_header(put):

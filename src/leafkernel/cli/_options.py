@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from leafkernel._validation import count_threads
+from leafkernel.cli._signs import Stated
 from leafkernel.cli._target import MIN_ROWS
 from leafkernel.cli.errors import CommandError
 from leafkernel.explorer._map import MAPS
@@ -32,6 +33,22 @@ class Task(str, Enum):
 
     classification = "classification"
     regression = "regression"
+
+
+class DecimalSign(str, Enum):
+    """The sign before decimals."""
+
+    point = "."
+    comma = ","
+
+
+class ThousandsSign(str, Enum):
+    """The sign between thousands."""
+
+    point = "."
+    comma = ","
+    space = "space"
+    none = "none"
 
 
 class Scheme(str, Enum):
@@ -109,6 +126,24 @@ MaxRowsOption = Annotated[
         min=MIN_ROWS,
         help="Of a larger table, a random sample of so many rows is used. All by default; a page "
         "shows at most 100,000.",
+        rich_help_panel=_TABLE,
+        show_default=False,
+    ),
+]
+DecimalOption = Annotated[
+    DecimalSign | None,
+    typer.Option(
+        "--decimal",
+        help="The decimal sign of the numbers in the table. Detected by default.",
+        rich_help_panel=_TABLE,
+        show_default=False,
+    ),
+]
+ThousandsOption = Annotated[
+    ThousandsSign | None,
+    typer.Option(
+        "--thousands",
+        help="The sign between thousands, as in 1.234.567. Detected by default.",
         rich_help_panel=_TABLE,
         show_default=False,
     ),
@@ -224,6 +259,17 @@ TracebackOption = Annotated[
 ]
 
 
+def state_signs(decimal: DecimalSign | None, thousands: ThousandsSign | None) -> Stated:
+    """Return the signs that two options name, which must differ."""
+    signs = [each and each.value for each in (decimal, thousands)]
+    if decimal is not None and signs[0] == signs[1]:
+        raise OptionError(
+            f"--decimal and --thousands are both {signs[0]!r}. A sign can have one meaning only; "
+            "change or leave out one of the two."
+        )
+    return Stated(*signs)
+
+
 @dataclass(frozen=True)
 class TableOptions:
     """Which table, and how to read it."""
@@ -234,6 +280,13 @@ class TableOptions:
     id_column: IdOption = None
     drop: DropOption = None
     max_rows: MaxRowsOption = None
+    decimal: DecimalOption = None
+    thousands: ThousandsOption = None
+
+    @property
+    def stated(self) -> Stated:
+        """The signs in numbers, as the options name them."""
+        return state_signs(self.decimal, self.thousands)
 
 
 @dataclass(frozen=True)

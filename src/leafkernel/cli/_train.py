@@ -176,7 +176,9 @@ def begin(talk: Talk, source: TableOptions, forest: ForestOptions) -> Study:
 def read_table(talk: Talk, source: TableOptions, model: Any = None, *, seed: int = 0) -> Prepared:
     """Read the table and find out what its columns are."""
     talk.step(f"reading {call(source.table)}")
-    frame = read_file(source.table, max_rows=source.max_rows, random_state=seed)
+    frame = read_file(
+        source.table, max_rows=source.max_rows, random_state=seed, stated=source.stated
+    )
     task = source.task.value if source.task is not None else task_of(model)
     prepared = prepare(
         frame,
