@@ -120,7 +120,8 @@ def describe(kind: str) -> str:
 
 def _suggest_file(path: Path) -> str:
     try:
-        names = [each.name for each in path.parent.iterdir() if suffix_of(each) in _SUFFIXES]
+        found = [each for each in path.parent.iterdir() if each.exists()]  # no broken links
+        names = [each.name for each in found if suffix_of(each) in _SUFFIXES]
     except OSError:
         return " Nor is there such a folder." if not path.parent.exists() else ""
     # By what stands before the endings, which nearly all names have in common.

@@ -171,7 +171,9 @@ class Talk(AbstractContextManager["Talk"]):
     def line(self, text: str) -> None:
         """Print a line of the result, which may be read by a program."""
         self._stop()
-        self._print(text if not self._out.is_terminal else clean(text))
+        # A path may hold bytes that are not text; a program gets them as they are.
+        exact = os.fsencode(text) if os.name == "posix" else text
+        self._print(clean(text) if self._out.is_terminal else exact)
 
     def _print(self, text: str | bytes, *, nl: bool = True) -> None:
         with writing_stdout():

@@ -123,8 +123,9 @@ def _read_kind(path: Path, name: str, kind: str, options: dict[str, Any]) -> Any
 
 
 def call(path: Path) -> str:
-    """Return what people call a table: its file's name, or the standard input."""
-    return "standard input" if str(path) == "-" else path.name
+    """Return the name of a table's file, or "standard input"; always valid Unicode."""
+    name = "standard input" if str(path) == "-" else path.name
+    return name.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def write_frame(frame: Any, path: Any) -> None:
