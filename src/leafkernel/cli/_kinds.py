@@ -97,24 +97,22 @@ _NOTES = {
         "{names}.",
     ),
     "unsure points": (
-        "Column {names} was read as numbers with decimal points, but nothing tells whether its "
-        "points stand between thousands. If 1.234 means 1234 there, use --thousands '.' instead.",
-        "{n} columns were read as numbers with decimal points, but nothing tells whether their "
-        "points stand between thousands. If 1.234 means 1234 there, use --thousands '.' instead: "
-        "{names}.",
+        "Column {names} was read as numbers with decimal points, but the points could also stand "
+        "between thousands. If 1.234 means 1234 there, use --thousands '.' instead.",
+        "{n} columns were read as numbers with decimal points, but the points could also stand "
+        "between thousands. If 1.234 means 1234 there, use --thousands '.' instead: {names}.",
     ),
     "unsure thousands": (
-        "Column {names} was read as numbers with commas between thousands, but nothing tells "
-        "whether they are decimal commas. If 1,234 means 1.234 there, use --decimal ',' instead.",
-        "{n} columns were read as numbers with commas between thousands, but nothing tells whether "
-        "they are decimal commas. If 1,234 means 1.234 there, use --decimal ',' instead: {names}.",
+        "Column {names} was read as numbers with commas between thousands, but the commas could "
+        "also be decimal commas. If 1,234 means 1.234 there, use --decimal ',' instead.",
+        "{n} columns were read as numbers with commas between thousands, but the commas could also "
+        "be decimal commas. If 1,234 means 1.234 there, use --decimal ',' instead: {names}.",
     ),
     "unsure decimal commas": (
-        "Column {names} was read as numbers with decimal commas, but nothing tells whether its "
-        "commas stand between thousands. If 1,234 means 1234 there, use --thousands ',' instead.",
-        "{n} columns were read as numbers with decimal commas, but nothing tells whether their "
-        "commas stand between thousands. If 1,234 means 1234 there, use --thousands ',' instead: "
-        "{names}.",
+        "Column {names} was read as numbers with decimal commas, but the commas could also stand "
+        "between thousands. If 1,234 means 1234 there, use --thousands ',' instead.",
+        "{n} columns were read as numbers with decimal commas, but the commas could also stand "
+        "between thousands. If 1,234 means 1234 there, use --thousands ',' instead: {names}.",
     ),
     "not numbers": (
         "Column {names} holds text among its numbers, which was taken as missing.",

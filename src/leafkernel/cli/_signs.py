@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from typing import NamedTuple
 
 SPACES = " \N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{THIN SPACE}"
@@ -24,6 +25,7 @@ NUMBER_FORMS = {
 
 _UNCLEAR = re.compile(r"[-+]?[1-9]\d{0,2}([.,])\d{3}")
 _ENOUGH = 20  # numbers that show the decimal sign of their column
+_FEW = 0.05  # share of them that may be mistakes
 
 
 def _grouped(signs: str) -> str:
@@ -88,16 +90,23 @@ class Evidence:
             The decimal sign of "1,234" where nothing tells.
         """
         own = {column: _majority(shown) for column, shown in self._shown.items()}
-        signs = set(filter(None, own.values()))
-        of_file = signs.pop() if len(signs) == 1 else None
+        clear = {column for column, shown in self._shown.items() if _is_clear(shown)}
+        of_file = _agreed(own[column] for column in clear) or _agreed(own.values())
         decided = {}
         for column, shown in self._shown.items():
-            unclear = "," if shown["?,"] > shown["?."] else "."
-            undisputed = own[column] if not (shown["."] and shown[","]) else None
-            known = undisputed or _of_options(stated, unclear) or own[column] or of_file
-            guess = comma if unclear == "," else "."
-            sure = known is not None or not (shown["?."] or shown["?,"])
-            decided[column] = Signs(known or guess, sure)
+            n_points, n_commas = shown["?."], shown["?,"]
+            unclear = "," if n_commas > n_points else "."
+            # A few mistyped numbers do not decide against all other columns.
+            trusted = own[column] if column in clear or own[column] == of_file else None
+            is_disputed = shown["."] and shown[","]
+            known = (
+                (None if is_disputed else trusted)
+                or _of_options(stated, unclear)
+                or trusted
+                or (of_file if own[column] is None else None)
+            )
+            guess = own[column] or (comma if unclear == "," else ".")
+            decided[column] = Signs(known or guess, bool(known) or n_points + n_commas == 0)
         return decided
 
 
@@ -105,6 +114,18 @@ def _majority(shown: Counter[str]) -> str | None:
     if shown["."] == shown[","]:
         return None
     return "." if shown["."] > shown[","] else ","
+
+
+def _is_clear(shown: Counter[str]) -> bool:
+    """Return whether numbers that show their decimal sign are not just a few among others."""
+    n_clear = shown["."] + shown[","]
+    return n_clear > 0 and n_clear >= _FEW * (shown["?."] + shown["?,"])
+
+
+def _agreed(signs: Iterable[str | None]) -> str | None:
+    """Return the sign that all columns with one have."""
+    found = {sign for sign in signs if sign is not None}
+    return found.pop() if len(found) == 1 else None
 
 
 def _of_options(stated: Stated, unclear: str) -> str | None:
