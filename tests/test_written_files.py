@@ -142,6 +142,7 @@ def test_a_device_is_written_into(tmp_path, suffix):
     assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
 
 
+@posix
 def test_a_name_that_is_as_long_as_can_be(tmp_path, write):
     path = tmp_path / ("x" * 251 + ".csv")
     content = write(path)

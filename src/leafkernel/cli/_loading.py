@@ -20,7 +20,7 @@ from leafkernel.forests import is_fitted
 
 _SUFFIXES = (".skops", ".joblib", ".pkl", ".pickle")
 # How a pickle without compression records the version of scikit-learn that wrote it.
-_VERSION = re.compile(rb"_sklearn_version\W{0,5}.{0,9}?(\d+\.\d+(?:\.\d+)*)", re.DOTALL)
+_VERSION = re.compile(rb"_sklearn_version.{1,14}?(\d+\.\d+(?:\.\d+)*)", re.DOTALL)
 
 
 def load_model(path: Path, talk: Talk, *, trusted: bool) -> Any:
