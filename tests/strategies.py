@@ -6,9 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 from sklearn.ensemble import (
+    AdaBoostRegressor,
+    BaggingClassifier,
+    BaggingRegressor,
     ExtraTreesClassifier,
     ExtraTreesRegressor,
     GradientBoostingRegressor,
+    IsolationForest,
     RandomForestClassifier,
     RandomForestRegressor,
 )
@@ -73,3 +77,18 @@ def boosted(draw):
         random_state=seed,
     )
     return Case(forest.fit(X, y), X, y, X_new)
+
+
+@st.composite
+def on_some_features(draw):
+    """An ensemble whose trees may see few features, or the only one that there is."""
+    X, y, X_new, seed = _data(draw, classes=False)
+    columns = draw(st.integers(1, 3))
+    kind = draw(st.sampled_from([BaggingClassifier, BaggingRegressor, IsolationForest, None]))
+    if kind is None:
+        forest = AdaBoostRegressor(n_estimators=4, random_state=seed)
+    else:
+        share = draw(st.sampled_from([1, 0.5, 1.0]))
+        forest = kind(n_estimators=4, max_features=share, random_state=seed)
+    y = (y > 0).astype(int) if kind is BaggingClassifier else y
+    return Case(forest.fit(X[:, :columns], y), X[:, :columns], y, X_new[:, :columns])

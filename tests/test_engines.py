@@ -7,62 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from products import make_product, products
 from scipy.sparse import csr_array
 
+import leafkernel._native as core
 from leafkernel.engines import find_engine
 from leafkernel.engines.native import NativeEngine
 from leafkernel.engines.reference import ReferenceEngine
 from leafkernel.kernel import Product
 from leafkernel.leaf_index import LeafIndex
 from leafkernel.weighting import WeighedLeaves, Weighting
-
-
-def random_weighting(rng, kind, n_samples, n_trees, n_leaves, *, factors):
-    """Weights of one side, of every kind that the engines tell apart."""
-    shape = (n_samples, n_trees)
-    entries = {
-        "ones": None,
-        "flags": rng.random(shape) < 0.5,
-        "counts": rng.integers(0, 4, shape).astype(np.uint8),
-        "weights": np.where(rng.random(shape) < 0.5, rng.random(shape), 0),
-    }
-    return Weighting(
-        scale=0.5,
-        by_sample=rng.random(n_samples) if factors else None,
-        by_leaf=rng.random(n_leaves) if factors else None,
-        by_entry=entries[kind],
-    )
-
-
-def make_product(rng, n_rows, n_samples, n_trees, kinds=("weights", "weights"), **options):
-    """Any product, not only those of forests: leaves may be empty, orders are at random."""
-    leaves_per_tree = options.pop("leaves_per_tree", 4)
-    dtype = np.dtype(options.pop("dtype", np.float64))
-    leaf_type = options.pop("leaf_type", np.int32)
-    factors = options.pop("factors", False)
-    n_leaves = n_trees * leaves_per_tree
-    first = np.arange(n_trees) * leaves_per_tree
-
-    def leaves(n):
-        return (rng.integers(0, leaves_per_tree, (n, n_trees)) + first).astype(leaf_type)
-
-    size = {"n_trees": n_trees, "n_leaves": n_leaves, "factors": factors}
-    query = random_weighting(rng, kinds[0], n_rows, **size).compact(dtype)
-    reference = random_weighting(rng, kinds[1], n_samples, **size).compact(dtype)
-    return Product(
-        rows=WeighedLeaves.of(leaves(n_rows), query),
-        query=query,
-        reference=LeafIndex.of(
-            leaves(n_samples),
-            reference,
-            sample_at=rng.permutation(n_samples).astype(np.int32),
-            n_leaves=n_leaves,
-            n_threads=2,
-        ),
-        row_order=rng.permutation(n_rows),
-        dtype=dtype,
-        **options,
-    )
 
 
 def test_a_product_in_another_type_keeps_what_it_knows_of_leaves(rng):
@@ -73,36 +27,6 @@ def test_a_product_in_another_type_keeps_what_it_knows_of_leaves(rng):
     assert in_double.by_leaf is product.by_leaf
     assert product.with_dtype(np.float32) is product
     assert product.dtype == np.float32
-
-
-@st.composite
-def products(draw):
-    n_rows, n_samples = draw(st.integers(0, 30)), draw(st.integers(1, 200))
-    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    known = {}
-    if draw(st.booleans()):
-        known["own"] = rng.integers(0, n_samples, n_rows).astype(np.int32)
-        if draw(st.booleans()):
-            known["diagonal"] = rng.choice([0.0, 0.5, 1.0], n_rows)
-    if draw(st.booleans()):
-        words = draw(st.integers(1, 3))
-        shape = (n_samples, words)
-        known["reference_oob"] = rng.integers(0, 2**63, shape, dtype=np.uint64)
-        known["reference_oob"][rng.random(n_samples) < 0.3] = 0
-        known["query_oob"] = rng.integers(0, 2**63, (n_rows, words), dtype=np.uint64)
-    kinds = st.sampled_from(["ones", "flags", "counts", "weights"])
-    return make_product(
-        rng,
-        n_rows,
-        n_samples,
-        draw(st.integers(1, 12)),
-        (draw(kinds), draw(kinds)),
-        leaves_per_tree=draw(st.integers(1, 30)),
-        dtype=draw(st.sampled_from([np.float32, np.float64])),
-        leaf_type=draw(st.sampled_from([np.int32, np.int64])),
-        factors=draw(st.booleans()),
-        **known,
-    )
 
 
 def plain_product(Q, W, **known):
@@ -265,10 +189,16 @@ def test_broken_products_are_refused_before_memory_is_read():
         engine.rows(broken_rows(weights=np.ones(2)))
     with pytest.raises(ValueError, match="present has 2 entries, expected 9"):
         engine.rows(broken_rows(present=np.ones(2, np.uint8)))
-    with pytest.raises(ValueError, match="reference offsets"):
-        engine.rows(broken_index(offsets=np.array([0, 1, 2, 9])))
-    with pytest.raises(ValueError, match="reference weights has 2"):
-        engine.rows(broken_index(weights=np.ones(2)))
+    with pytest.raises(ValueError, match="sample_at is not a permutation"):
+        good.with_columns(np.array([0, 1, 3], np.int32))
+    with pytest.raises(ValueError, match="leaf id is out of range"):
+        engine.rows(broken_rows(leaf=good.rows.leaf + 1))
+    with pytest.raises(ValueError, match="leaf id is out of range"):
+        engine.apply(broken_rows(leaf=good.rows.leaf - 1), np.ones((3, 1)))
+    with pytest.raises(ValueError, match="row_order is not a permutation"):
+        engine.rows(broken(row_order=np.array([0, 1, 1])))
+    with pytest.raises(ValueError, match="own holds a place"):
+        engine.nearest(broken(own=np.array([0, 1, 3], np.int32)), 1)
     with pytest.raises(ValueError, match="by_place has 2"):
         engine.rows(broken_index(by_place=np.ones(2)))
     with pytest.raises(ValueError, match="by_leaf has 2"):
@@ -289,13 +219,36 @@ def test_broken_products_are_refused_before_memory_is_read():
         engine.rows(broken_rows(leaf=good.rows.leaf.astype(np.int16)))
 
 
+def test_damaged_lists_are_refused():
+    good = plain_product(np.eye(3), np.eye(3)).reference
+    kept = {name: getattr(good, name) for name in ("offsets", "members", "weights", "sample_at")}
+
+    def lists(**changes):
+        return core.LeafLists(**{**kept, **changes})
+
+    with pytest.raises(ValueError, match="reference offsets"):
+        lists(offsets=np.array([0, 1, 2, 9]))
+    with pytest.raises(ValueError, match="reference offsets"):
+        lists(offsets=np.array([0, 2, 1, 3]))
+    with pytest.raises(ValueError, match="reference weights has 2"):
+        lists(weights=np.ones(2))
+    with pytest.raises(ValueError, match="ascending places"):
+        lists(members=np.array([0, 1, 3], np.int32))
+    with pytest.raises(ValueError, match="ascending places"):
+        lists(members=np.array([0, 1, -1], np.int32))
+    with pytest.raises(ValueError, match="sample_at is not a permutation"):
+        lists(sample_at=np.array([0, 1, 1], np.int32))
+
+
 def test_lists_refuse_what_they_cannot_place():
     leaf = np.zeros((3, 1), dtype=np.int32)
     order = np.arange(3, dtype=np.int32)
     with pytest.raises(ValueError, match="leaf id is out of range"):
         LeafIndex.of(leaf + 7, Weighting(), sample_at=order, n_leaves=1)
-    with pytest.raises(ValueError, match="no sample"):
+    with pytest.raises(ValueError, match="not a permutation"):
         LeafIndex.of(leaf, Weighting(), sample_at=order + 1, n_leaves=1)
+    with pytest.raises(ValueError, match="leaf ids do not grow"):
+        LeafIndex.of(np.repeat(leaf, 2, axis=1), Weighting(), sample_at=order, n_leaves=1)
     with pytest.raises(ValueError, match="sample_at has 2"):
         LeafIndex.of(leaf, Weighting(), sample_at=order[:2], n_leaves=1)
 

@@ -3,8 +3,11 @@
 import numpy as np
 import oracles
 import pytest
+import strategies
 import zoo
-from numpy.testing import assert_allclose, assert_array_equal
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
 from sklearn.ensemble import (
     AdaBoostClassifier,
     BaggingClassifier,
@@ -18,6 +21,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
+from zoo.scikit_learn import apply_members
 
 from leafkernel import ForestProximity
 from leafkernel.forests import adapt
@@ -137,15 +141,6 @@ def test_extra_trees_of_a_search_refuse_draws_by_their_own_name():
         ForestProximity(search, "gap").fit(X, y)
 
 
-def test_a_pipeline_fitted_again_changes_nothing():
-    X, y = zoo.iris()
-    pipe = make_pipeline(StandardScaler(), RandomForestClassifier(5, random_state=0)).fit(X, y)
-    prox = ForestProximity(pipe, "uniform").fit(X, y)
-    before = prox.proximity(X).toarray()
-    pipe.fit(100 * X[::-1], y)
-    assert_array_equal(prox.proximity(X).toarray(), before)
-
-
 def test_every_tree_saw_every_sample():
     X, y = zoo.iris()
     whole = BaggingClassifier(n_estimators=5, bootstrap=False)
@@ -212,3 +207,13 @@ def test_balanced_bagging_is_made_of_trees():
     assert_allclose(prox.proximity().toarray(), oracles.shares(leaf), atol=1e-6)
     with pytest.raises(ValueError, match="resamples inside"):
         ForestProximity(prox.forest_, "gap").fit(X, y)
+
+
+@given(case=strategies.on_some_features(), scheme=st.sampled_from(["uniform", "kerf"]))
+def test_trees_on_some_features_equal_the_formula(case, scheme):
+    prox = ForestProximity(case.forest, scheme, dtype=np.float64).fit(case.X, case.y)
+    training = oracles.Side.unseen(apply_members(case.forest, case.X))
+    unseen = oracles.Side.unseen(apply_members(case.forest, case.X_new))
+    for side, X in ((training, None), (unseen, case.X_new)):
+        expected = oracles.proximity(scheme, side, training, training)
+        assert_allclose(prox.proximity(X).toarray(), expected, rtol=0, atol=1e-12)

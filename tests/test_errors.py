@@ -1,9 +1,12 @@
 """Bad input gives an error that says what was wrong, what was found and what to do."""
 
+import os
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_array
+from sklearn.base import clone
 from sklearn.ensemble import (
     ExtraTreesClassifier,
     GradientBoostingClassifier,
@@ -16,7 +19,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.svm import SVC
 
 from leafkernel import ForestProximity, LeafkernelWarning, WeightScheme
+from leafkernel._validation import count_threads
+from leafkernel.engines import NativeEngine
 from leafkernel.schemes import Boosted, InstanceHardness, Weighting
+from leafkernel.tasks import ProximityClassifier, outlier_scores
 
 TREES = {"n_estimators": 30, "random_state": 0}
 
@@ -303,17 +309,6 @@ def test_bad_parameters(forest, iris, params, error, message):
         ForestProximity(forest, **params).fit(*iris)
 
 
-@pytest.mark.parametrize("kind", [RandomForestClassifier, GradientBoostingClassifier])
-def test_fitting_the_forest_again_elsewhere_changes_nothing(iris, kind):
-    X, y = iris
-    forest = kind(n_estimators=5, random_state=0).fit(X, y)
-    prox = ForestProximity(forest, "uniform").fit(X, y)
-    before, before_new = prox.proximity(), prox.proximity(X)
-    forest.set_params(n_estimators=7).fit(X[:100], y[:100])
-    assert (prox.proximity() != before).nnz == 0
-    assert (prox.proximity(X) != before_new).nnz == 0
-
-
 def test_y_of_another_length(forest, iris):
     X, y = iris
     for scheme in ("gap", "ih"):
@@ -410,8 +405,10 @@ def test_bad_block_size_is_told_at_once(prox):
         ([[np.nan, 2.0]], ValueError, "whole numbers"),
         ([["a", "b"]], TypeError, "must be integers"),
         ([[True, False]], TypeError, "must be integers"),
-        ([[1e19, 2e19]], ValueError, "too large to tell apart"),
-        (np.array([[2**63, 5]], dtype=np.uint64), ValueError, "too large to tell apart"),
+        ([[1e19, 2e19]], ValueError, "the id 2000.*type float64 run together"),
+        (np.array([[2**24, 5]], dtype=np.float32), ValueError, "type float32 run together"),
+        (np.array([[2**11, 5]], dtype=np.float16), ValueError, "type float16 run together"),
+        (np.array([[2**63, 5]], dtype=np.uint64), ValueError, "type uint64 run together"),
         (csr_array([[1, 2]]), TypeError, "sparse matrix"),
     ],
 )
@@ -474,3 +471,91 @@ def test_instance_hardness_refuses_missing_values(iris):
     X[0, 0] = np.nan
     with pytest.raises(ValueError, match="'ih' measures distances, so X must be finite"):
         ForestProximity(RandomForestClassifier(**TREES), "ih").fit(X, y)
+
+
+def masked(values, which=0):
+    array = np.ma.array(values, copy=True)
+    array[which] = np.ma.masked
+    return array
+
+
+def test_masked_values_are_refused(iris):
+    X, y = iris
+    leaves = np.zeros((4, 2), dtype=int)
+    in_bag, weights = np.array([[0, 1], [1, 0], [1, 1], [0, 2]]), np.ones(2)
+    prox = ForestProximity(RandomForestClassifier(5, random_state=0), "uniform").fit(X, y)
+    asked = {
+        "X": [lambda: prox.proximity(masked(X)), lambda: clone(prox).fit(masked(X), y)],
+        "y": [
+            lambda: clone(prox).fit(X, masked(y)),
+            lambda: ProximityClassifier().fit(X, masked(y)),
+            lambda: outlier_scores(prox, masked(y)),
+        ],
+        "sample_weight": [lambda: clone(prox).fit(X, y, masked(np.ones(150)))],
+        "values": [lambda: prox.weighted_sums(masked(np.ones(150)))],
+        "rows": [lambda: prox.proximity_to(masked([1, 2]))],
+        "leaves": [lambda: ForestProximity.from_leaves(masked(leaves))],
+        "in_bag": [
+            lambda: ForestProximity.from_leaves(leaves, in_bag=masked(in_bag), weight_scheme="gap")
+        ],
+        "tree_weights": [
+            lambda: ForestProximity.from_leaves(leaves, weight_scheme=Boosted(masked(weights))),
+            lambda: ForestProximity.from_leaves(
+                leaves, tree_weights=masked(weights), weight_scheme="boosted"
+            ),
+        ],
+        "weight scheme 'weigh'": [
+            lambda: ForestProximity.from_leaves(leaves, weight_scheme=weigh),
+        ],
+    }
+
+    def weigh(samples, forest):
+        return masked(np.ones(samples.leaf.shape))
+
+    for name, calls in asked.items():
+        for call in calls:
+            with pytest.raises(ValueError, match=rf"{name}.* is a masked array with \d+ masked"):
+                call()
+    assert ForestProximity.from_leaves(np.ma.array(leaves)).n_trees_ == 2  # nothing is masked
+
+
+def test_a_symmetric_scheme_with_other_reference_weights_is_refused(iris):
+    X, y = iris
+
+    class Directed(WeightScheme):
+        symmetric = True
+
+        def query(self, samples, forest):
+            return np.ones(samples.leaf.shape)
+
+        def reference(self, samples, forest):
+            return np.full(samples.leaf.shape, 2.0)
+
+    class Same(Directed):
+        def reference(self, samples, forest):
+            return self.query(samples, forest)
+
+    forest = RandomForestClassifier(5, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match=r"'Directed' has symmetric=True, but its reference\(\)"):
+        ForestProximity(forest, Directed()).fit(X, y)
+    assert ForestProximity(forest, Same()).fit(X, y).proximity().nnz
+
+
+@pytest.mark.parametrize("n_jobs", [10**8, 2**31, 2**70, -(10**8), np.int64(10**8)])
+def test_any_number_of_jobs_starts_few_threads(iris, n_jobs):
+    resource = pytest.importorskip("resource")
+    X, y = iris
+    forest = RandomForestClassifier(5, random_state=0).fit(X, y)
+    prox = ForestProximity(forest, "kerf", n_jobs=n_jobs).fit(X, y)
+    assert count_threads(n_jobs) <= max(os.cpu_count(), 8)
+    began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert prox.proximity(X).shape == (150, 150)
+    assert prox.kneighbors(X)[1].shape == (150, 10)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - began < 100_000
+
+
+def test_the_compiled_core_takes_any_number_of_threads(iris):
+    prox = ForestProximity(RandomForestClassifier(5, random_state=0), "kerf").fit(*iris)
+    engine = NativeEngine(n_threads=2**31 - 1)
+    product = prox.kernel_.training_product()
+    assert (engine.rows(product) != prox.proximity()).nnz == 0

@@ -5,10 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
 
 from leafkernel import ForestProximity
 from leafkernel._memory import _cgroup_available, available_bytes, format_bytes, parse_bytes
+from leafkernel.engines import TooManyEntriesError, find_engine
+from leafkernel.forecast import csr_bytes, most_nonzeros
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +80,43 @@ def test_refusal_is_by_the_estimate_not_by_the_bound(leaves):
     prox.set_params(max_memory=int(0.9 * size))
     with pytest.raises(MemoryError):
         prox.proximity()
+
+
+def test_the_limit_holds_where_the_forecast_is_wrong():
+    """Rows that the forecast's fixed sample misses have far more nonzeros than those in it."""
+    rng = np.random.default_rng(0)
+    leaves = rng.integers(1, 61, (6000, 20))
+    sampled = np.random.default_rng(0).permutation(6000)[:512]
+    leaves[sampled] = 0
+    prox = ForestProximity.from_leaves(leaves, max_memory="20MB", n_jobs=2)
+    assert prox.forecast().fits
+    with pytest.raises(MemoryError, match=r"more than max_memory \(20.0 MB\); use kneighbors\(\)"):
+        prox.proximity()
+    assert prox.set_params(max_memory="200MB").proximity().data.nbytes > 20 * 2**20
+
+
+@pytest.mark.parametrize("engine", ["native", "reference"])
+def test_an_engine_stops_at_the_entries_that_are_allowed(rng, engine):
+    prox = ForestProximity.from_leaves(rng.integers(0, 9, (200, 5)))
+    product = prox.kernel_.training_product()
+    nnz = prox.proximity().nnz
+    for n_threads in (1, 3):
+        compute = find_engine(engine, n_threads=n_threads).rows
+        assert compute(product, most_entries=nnz).nnz == nnz
+        for most in (0, 1, nnz // 2, nnz - 1):
+            with pytest.raises(TooManyEntriesError):
+                compute(product, most_entries=most)
+
+
+@given(
+    n_rows=st.integers(0, 10**6),
+    itemsize=st.sampled_from([4, 8]),
+    limit=st.integers(1, 10**12),
+)
+def test_the_largest_matrix_within_a_limit(n_rows, itemsize, limit):
+    most = most_nonzeros(n_rows, itemsize, limit)
+    assert csr_bytes(n_rows, most, itemsize) <= limit or most == 0
+    assert csr_bytes(n_rows, most + 1, itemsize) > limit
 
 
 def test_default_limit_is_what_is_free(iris):

@@ -149,7 +149,7 @@ def test_what_is_fitted_is_used_as_it_is(iris):
     model = ProximityClassifier(ForestProximity(forest, "uniform")).fit(X, y)
     assert model.proximity_.forest_ is forest
     prox = ForestProximity(forest, "uniform").fit(X, y)
-    assert ProximityClassifier(prox).fit(X, y).proximity_ is prox
+    assert ProximityClassifier(prox).fit(X, y).proximity_.kernel_ is prox.kernel_
     with pytest.raises(ValueError, match="fitted on 150 other samples than the 100 given"):
         ProximityClassifier(prox).fit(X[:100], y[:100])
     with pytest.raises(ValueError, match="fitted on 150 other samples than the 150 given"):

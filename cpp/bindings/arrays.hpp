@@ -1,17 +1,18 @@
-// NumPy arrays as views on the way in, owned memory on the way out, and Python's say in between.
+// NumPy arrays as views on the way in, owned memory on the way out, and signals in between.
 #pragma once
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/pair.h>
 
 #include <memory>
 #include <span>
-#include <stdexcept>
 #include <string>
+#include <type_traits>
+#include <vector>
 
 #include "leafkernel/memory.hpp"
 #include "leafkernel/parallel.hpp"
+#include "leafkernel/require.hpp"
 #include "leafkernel/views.hpp"
 
 namespace leafkernel::bindings {
@@ -21,73 +22,86 @@ namespace nb = nanobind;
 template <class T>
 using Array = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
 
-// A view of a NumPy array, kept alive by the Python object it came from. The conversion is strict:
-// a wrong dtype or layout is an error of the caller, never a silent copy.
-template <class T>
-std::span<const T> view(const nb::object& owner, const char* name) {
-    const nb::object value = owner.attr(name);
-    if (value.is_none()) return {};
-    Array<T> array;
-    if (!nb::try_cast(value, array, false)) {
-        const std::string message = std::string(name) + " has the wrong dtype or layout";
-        throw nb::type_error(message.c_str());
-    }
-    return {array.data(), array.size()};
-}
+// Reads arrays from the attributes of Python objects and keeps them alive: an attribute may be a
+// property that makes a new array each time. The conversion is strict: a wrong dtype or layout is an
+// error of the caller, never a silent copy.
+class Arrays {
+public:
+    void keep(nb::object object) { kept_.push_back(std::move(object)); }
 
-inline void require_size(std::size_t found, std::size_t expected, const char* name) {
-    if (found != expected) {
-        throw std::invalid_argument(std::string(name) + " has " + std::to_string(found) +
-                                    " entries, expected " + std::to_string(expected));
+    template <class T>
+    std::span<const T> view(const nb::object& value, const char* name) {
+        if (value.is_none()) return {};
+        const auto array = cast<Array<T>>(value, name);
+        return {array.data(), array.size()};
     }
-}
 
-// An array that may be left out.
-template <class T>
-void require_optional(std::span<const T> array, std::size_t size, const char* name) {
-    if (!array.empty()) require_size(array.size(), size, name);
-}
-
-template <class Id>
-void require_offsets(std::span<const Offset> offsets, std::span<const Id> entries, const char* name) {
-    if (offsets.empty() || offsets.front() != 0 ||
-        offsets.back() != static_cast<Offset>(entries.size())) {
-        throw std::invalid_argument(std::string(name) + " do not span their entries");
+    template <class T>
+    std::span<const T> attribute(const nb::object& owner, const char* name) {
+        return view<T>(owner.attr(name), name);
     }
-}
+
+    // An array of an element type that is known only here.
+    template <class... T, class Visit>
+    void visit(const nb::object& value, const char* name, Visit&& visit) {
+        const bool found =
+            ((nb::isinstance<Array<T>>(value) && (visit(view<T>(value, name)), true)) || ...);
+        if (!found) wrong_type(name);
+    }
+
+    // A table (rows, columns); columns is left as it is for None.
+    template <class T>
+    std::span<const T> table(const nb::object& owner, const char* name, Offset& n_columns) {
+        const nb::object value = owner.attr(name);
+        if (value.is_none()) return {};
+        const auto array =
+            cast<nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>>(value, name);
+        n_columns = static_cast<Offset>(array.shape(1));
+        return {array.data(), array.size()};
+    }
+
+private:
+    template <class Wanted>
+    Wanted cast(const nb::object& value, const char* name) {
+        Wanted array;
+        if (!nb::try_cast(value, array, false)) wrong_type(name);
+        keep(value);
+        return array;
+    }
+
+    [[noreturn]] static void wrong_type(const char* name) {
+        throw nb::type_error((std::string(name) + " has the wrong dtype or layout").c_str());
+    }
+
+    std::vector<nb::object> kept_;
+};
 
 // Weights in the type that they were given in; None where all are one.
-inline EntryWeights read_weights(const nb::object& owner, const char* name) {
-    const nb::object value = owner.attr(name);
+inline EntryWeights read_weights(Arrays& arrays, const nb::object& value, const char* name) {
     EntryWeights weights;
     if (value.is_none()) return weights;
-    if (nb::isinstance<Array<std::uint8_t>>(value)) {
-        weights.counts = view<std::uint8_t>(owner, name);
-    } else if (nb::isinstance<Array<float>>(value)) {
-        weights.floats = view<float>(owner, name);
-    } else {
-        weights.doubles = view<double>(owner, name);
-    }
+    arrays.visit<std::uint8_t, float, double>(value, name, [&]<class T>(std::span<const T> found) {
+        if constexpr (std::is_same_v<T, std::uint8_t>) weights.counts = found;
+        if constexpr (std::is_same_v<T, float>) weights.floats = found;
+        if constexpr (std::is_same_v<T, double>) weights.doubles = found;
+    });
     return weights;
 }
 
 // The leaves of rows and their weights, from an object with `leaf`, `present` and `weights`.
-inline QueryRows read_rows(const nb::object& source) {
+inline QueryRows read_rows(Arrays& arrays, const nb::object& source) {
     QueryRows rows;
     const nb::object leaf = source.attr("leaf");
-    if (nb::isinstance<Array<std::int64_t>>(leaf)) {
-        rows.leaves.wide = view<std::int64_t>(source, "leaf");
-    } else {
-        rows.leaves.narrow = view<std::int32_t>(source, "leaf");
-    }
-    const auto shape = nb::cast<std::pair<Offset, Offset>>(leaf.attr("shape"));
-    rows.n_rows = shape.first;
-    rows.n_trees = shape.second;
-    rows.present = view<std::uint8_t>(source, "present");
-    rows.weights = read_weights(source, "weights");
-    const auto n_entries = static_cast<std::size_t>(rows.leaves.size());
-    require_optional(rows.present, n_entries, "present");
-    if (!rows.weights.all_one()) require_size(rows.weights.size(), n_entries, "weights");
+    arrays.visit<std::int32_t, std::int64_t>(leaf, "leaf", [&]<class T>(std::span<const T> found) {
+        if constexpr (std::is_same_v<T, std::int32_t>) rows.leaves.narrow = found;
+        if constexpr (std::is_same_v<T, std::int64_t>) rows.leaves.wide = found;
+    });
+    const auto array = nb::cast<nb::ndarray<nb::ro>>(leaf);
+    require(array.ndim() == 2, "leaf must have two dimensions");
+    rows.n_rows = static_cast<Offset>(array.shape(0));
+    rows.n_trees = static_cast<Offset>(array.shape(1));
+    rows.present = arrays.attribute<std::uint8_t>(source, "present");
+    rows.weights = read_weights(arrays, source.attr("weights"), "weights");
     return rows;
 }
 
@@ -112,6 +126,14 @@ template <class T>
 nb::object to_numpy(Buffer<T> data) {
     const auto size = static_cast<std::size_t>(data.size());
     return to_numpy(std::move(data), {size});
+}
+
+// The same for an array that others read by its address: nobody may write to it.
+template <class T>
+nb::object to_locked_numpy(Buffer<T> data) {
+    nb::object array = to_numpy(std::move(data));
+    array.attr("setflags")(nb::arg("write") = false);
+    return array;
 }
 
 void register_lists(nb::module_& module);

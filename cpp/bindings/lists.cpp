@@ -1,5 +1,8 @@
 // Leaves of samples to samples of leaves.
+#include "lists.hpp"
+
 #include "arrays.hpp"
+#include "leafkernel/checks.hpp"
 #include "leafkernel/draws.hpp"
 #include "leafkernel/leaf_lists.hpp"
 
@@ -7,24 +10,17 @@ namespace leafkernel::bindings {
 
 namespace {
 
-void require_leaves(const QueryRows& rows, Offset n_leaves) {
-    for (Offset e = 0; e < rows.leaves.size(); ++e) {
-        if (rows.leaves[e] < 0 || rows.leaves[e] >= n_leaves) {
-            throw std::invalid_argument("a leaf id is out of range");
-        }
-    }
-}
-
 // (entries, weights) of each leaf; weights is None where the rows have none.
 nb::tuple masses(const nb::object& source, Offset n_leaves, int n_threads) {
-    const QueryRows rows = read_rows(source);
+    Arrays arrays;
+    const QueryRows rows = read_rows(arrays, source);
     const Monitor monitor = make_monitor(nb::none());
     const bool weighs = !rows.weights.all_one();
     Buffer<std::int64_t> counts(n_leaves);
     Buffer<double> weights(weighs ? n_leaves : 0);
     {
         const nb::gil_scoped_release no_gil;
-        require_leaves(rows, n_leaves);
+        check_samples(rows, n_leaves, n_threads, monitor);
         std::fill_n(counts.data(), n_leaves, 0);
         std::fill_n(weights.data(), weights.size(), 0.0);
         leaf_masses(rows, counts.data(), weighs ? weights.data() : nullptr, n_threads, monitor);
@@ -38,13 +34,16 @@ std::span<Offset> as_span(Buffer<Offset>& buffer) {
 }
 
 template <class Weight>
-nb::tuple list_as(const QueryRows& rows, std::span<const SampleId> sample_at, Offset n_leaves,
-                  bool weighs, int n_threads) {
+HeldLists list_as(const QueryRows& rows, std::span<const SampleId> sample_at, Offset n_leaves,
+                  int n_threads) {
     const Monitor monitor = make_monitor(nb::none());
+    const bool weighs = !rows.weights.all_one();
     Buffer<Offset> offsets(n_leaves + 1);
+    Buffer<SampleId> order(static_cast<Offset>(sample_at.size()));
     {
         const nb::gil_scoped_release no_gil;
-        require_leaves(rows, n_leaves);
+        check_samples(rows, n_leaves, n_threads, monitor);
+        std::copy(sample_at.begin(), sample_at.end(), order.data());
         std::fill_n(offsets.data(), offsets.size(), Offset{0});
         count_members(rows, as_span(offsets), n_threads, monitor);
     }
@@ -56,26 +55,37 @@ nb::tuple list_as(const QueryRows& rows, std::span<const SampleId> sample_at, Of
         list_members(rows, sample_at, as_span(offsets), members.data(),
                      weighs ? weights.data() : nullptr, n_threads, monitor);
     }
-    return nb::make_tuple(to_numpy(std::move(offsets)), to_numpy(std::move(members)),
-                          weighs ? to_numpy(std::move(weights)) : nb::object(nb::none()));
+    return {to_locked_numpy(std::move(offsets)), to_locked_numpy(std::move(members)),
+            weighs ? to_locked_numpy(std::move(weights)) : nb::object(nb::none()),
+            to_locked_numpy(std::move(order))};
 }
 
-nb::tuple list_by_leaf(const nb::object& source, const Array<SampleId>& sample_at, Offset n_leaves,
+HeldLists list_by_leaf(const nb::object& source, const Array<SampleId>& sample_at, Offset n_leaves,
                        int n_threads) {
-    const QueryRows rows = read_rows(source);
+    Arrays arrays;
+    const QueryRows rows = read_rows(arrays, source);
     const std::span<const SampleId> order{sample_at.data(), sample_at.size()};
     require_size(order.size(), static_cast<std::size_t>(rows.n_rows), "sample_at");
-    for (const SampleId sample : order) {
-        if (sample < 0 || sample >= rows.n_rows) {
-            throw std::invalid_argument("sample_at holds something that is no sample");
-        }
-    }
-    const bool weighs = !rows.weights.all_one();
-    if (!rows.weights.counts.empty()) {
-        return list_as<std::uint8_t>(rows, order, n_leaves, weighs, n_threads);
-    }
-    if (!rows.weights.floats.empty()) return list_as<float>(rows, order, n_leaves, weighs, n_threads);
-    return list_as<double>(rows, order, n_leaves, weighs, n_threads);
+    require_permutation(order, "sample_at");
+    if (!rows.weights.counts.empty()) return list_as<std::uint8_t>(rows, order, n_leaves, n_threads);
+    if (!rows.weights.floats.empty()) return list_as<float>(rows, order, n_leaves, n_threads);
+    return list_as<double>(rows, order, n_leaves, n_threads);
+}
+
+// Lists from arrays that anyone may have made.
+void make_lists(HeldLists* lists, nb::object offsets, nb::object members, nb::object weights,
+                nb::object sample_at) {
+    HeldLists made(std::move(offsets), std::move(members), std::move(weights), std::move(sample_at));
+    check_lists(made.view);
+    new (lists) HeldLists(std::move(made));
+}
+
+// The same lists under other numbers of the samples.
+HeldLists with_samples(const HeldLists& lists, nb::object sample_at) {
+    HeldLists renumbered(lists.offsets, lists.members, lists.weights, std::move(sample_at));
+    require_size(renumbered.view.sample_at.size(), lists.view.sample_at.size(), "sample_at");
+    require_permutation(renumbered.view.sample_at, "sample_at");
+    return renumbered;
 }
 
 // How often each tree drew each sample, (n_samples, n_trees); None where a count exceeds a byte.
@@ -86,6 +96,8 @@ nb::object draws_of(const nb::list& trees, Offset n_samples, int n_threads) {
         arrays.push_back(nb::cast<Array<std::int32_t>>(tree, false));
         draws.emplace_back(arrays.back().data(), arrays.back().size());
     }
+    require(n_samples >= 0 && n_samples <= std::numeric_limits<SampleId>::max(),
+            "n_samples is out of range");
     const Monitor monitor = make_monitor(nb::none());
     Buffer<std::uint8_t> counts(n_samples * static_cast<Offset>(draws.size()));
     bool fits;
@@ -93,9 +105,7 @@ nb::object draws_of(const nb::list& trees, Offset n_samples, int n_threads) {
         const nb::gil_scoped_release no_gil;
         for (const auto& drawn : draws) {
             for (const auto sample : drawn) {
-                if (sample < 0 || sample >= n_samples) {
-                    throw std::invalid_argument("a draw is no sample");
-                }
+                require(sample >= 0 && sample < n_samples, "a draw is no sample");
             }
         }
         fits = count_draws(draws, n_samples, counts.data(), n_threads, monitor);
@@ -108,6 +118,21 @@ nb::object draws_of(const nb::list& trees, Offset n_samples, int n_threads) {
 
 void register_lists(nb::module_& module) {
     using namespace nb::literals;
+    nb::class_<HeldLists>(module, "LeafLists")
+        .def("__init__", &make_lists, "offsets"_a, "members"_a, "weights"_a.none(), "sample_at"_a)
+        .def_ro("offsets", &HeldLists::offsets)
+        .def_ro("members", &HeldLists::members)
+        .def_ro("weights", &HeldLists::weights)
+        .def_ro("sample_at", &HeldLists::sample_at)
+        .def("with_samples", &with_samples, "sample_at"_a)
+        .def("__getstate__",
+             [](const HeldLists& lists) {
+                 return nb::make_tuple(lists.offsets, lists.members, lists.weights, lists.sample_at);
+             })
+        .def("__setstate__", [](HeldLists& lists, const nb::tuple& state) {
+            if (state.size() != 4) throw nb::value_error("this is not the state of leaf lists");
+            make_lists(&lists, state[0], state[1], state[2], state[3]);
+        });
     module.def("count_draws", &draws_of, "draws"_a, "n_samples"_a, "n_threads"_a);
     module.def("leaf_masses", &masses, "rows"_a, "n_leaves"_a, "n_threads"_a);
     module.def("list_by_leaf", &list_by_leaf, "rows"_a, "sample_at"_a.noconvert(), "n_leaves"_a,

@@ -6,42 +6,85 @@ namespace leafkernel::bindings {
 
 namespace {
 
-// An array over the nodes of a tree, as scikit-learn keeps it: a strided view of its node table.
-template <class T>
-auto node_array(const nb::object& tree, const char* name, Offset n_nodes) {
-    const auto array = nb::cast<nb::ndarray<const T, nb::ndim<1>, nb::device::cpu>>(tree.attr(name));
-    if (array.shape(0) != static_cast<std::size_t>(n_nodes)) {
-        throw std::invalid_argument(std::string(name) + " does not have one entry for each node");
+// Packed trees as a Python object: checked once when it is made, and walked by every call after that.
+struct HeldTrees {
+    // The arrays as Python sees them, which keep the memory alive.
+    nb::object nodes, missing_go_left, leaf_of_node, tree_offsets, leaf_offsets;
+    Offset n_features;
+    RouteTable view;
+    Arrays arrays;
+
+    HeldTrees(nb::object nodes_, nb::object missing_, nb::object leaf_of_node_,
+              nb::object tree_offsets_, nb::object leaf_offsets_, int left_bits, Offset n_features_)
+        : nodes(std::move(nodes_)),
+          missing_go_left(std::move(missing_)),
+          leaf_of_node(std::move(leaf_of_node_)),
+          tree_offsets(std::move(tree_offsets_)),
+          leaf_offsets(std::move(leaf_offsets_)),
+          n_features(n_features_) {
+        view = {arrays.view<NodeBits>(nodes, "nodes"),
+                arrays.view<Offset>(tree_offsets, "tree_offsets"),
+                arrays.view<std::uint8_t>(missing_go_left, "missing_go_left"),
+                arrays.view<std::int32_t>(leaf_of_node, "leaf_of_node"),
+                arrays.view<Offset>(leaf_offsets, "leaf_offsets"),
+                left_bits};
     }
-    // Kept alive by the tree, which the caller holds.
-    return [data = array.data(), stride = array.stride(0)](Offset node) { return data[node * stride]; };
+};
+
+// Packed trees from arrays that anyone may have made.
+void make_trees(HeldTrees* trees, nb::object nodes, nb::object missing_go_left, nb::object leaf_of_node,
+                nb::object tree_offsets, nb::object leaf_offsets, int left_bits, Offset n_features) {
+    HeldTrees made(std::move(nodes), std::move(missing_go_left), std::move(leaf_of_node),
+                   std::move(tree_offsets), std::move(leaf_offsets), left_bits, n_features);
+    check_table(made.view, n_features);
+    new (trees) HeldTrees(std::move(made));
 }
 
-// Packs trees, each an object with the arrays of scikit-learn's Tree.
-nb::tuple pack_trees(const nb::list& trees, int left_bits, int n_threads) {
-    using Integers = decltype(node_array<std::int64_t>({}, "", 0));
-    using Doubles = decltype(node_array<double>({}, "", 0));
-    using Flags = decltype(node_array<std::uint8_t>({}, "", 0));
+// An array over the nodes of a tree, as scikit-learn keeps it: a strided view of its node table.
+template <class T>
+struct NodeArray {
+    nb::ndarray<const T, nb::ndim<1>, nb::device::cpu> array;
+
+    NodeArray(const nb::object& tree, const char* name, Offset n_nodes) {
+        if (!nb::try_cast(tree.attr(name), array, false)) {
+            throw nb::type_error((std::string(name) + " of a tree has the wrong type").c_str());
+        }
+        require_size(array.shape(0), static_cast<std::size_t>(n_nodes), name);
+    }
+    auto operator()(Offset node) const { return array.data()[node * array.stride(0)]; }
+};
+
+// Packs trees, each an object with the arrays of scikit-learn's Tree; None where the number of a
+// feature and of a node do not fit in 32 bits together.
+nb::object pack_trees(const nb::list& trees, Offset n_features, int n_threads) {
     struct Tree {
-        Integers left, right, feature;
-        Doubles threshold;
-        Flags missing;
+        NodeArray<std::int64_t> left, right, feature;
+        NodeArray<double> threshold;
+        NodeArray<std::uint8_t> missing;
     };
     const auto n_trees = static_cast<Offset>(trees.size());
     Buffer<std::int64_t> tree_offsets(n_trees + 1);
     Buffer<std::int64_t> leaf_offsets(n_trees + 1);
     tree_offsets[0] = leaf_offsets[0] = 0;
     std::vector<Tree> arrays;
+    Offset largest = 1;
     for (Offset t = 0; t < n_trees; ++t) {
         const nb::object tree = trees[t];
         const auto size = nb::cast<Offset>(tree.attr("node_count"));
+        require(size > 0 && size < std::numeric_limits<std::int32_t>::max(),
+                "a tree has no nodes, or too many");
         tree_offsets[t + 1] = tree_offsets[t] + size;
-        arrays.push_back({node_array<std::int64_t>(tree, "children_left", size),
-                          node_array<std::int64_t>(tree, "children_right", size),
-                          node_array<std::int64_t>(tree, "feature", size),
-                          node_array<double>(tree, "threshold", size),
-                          node_array<std::uint8_t>(tree, "missing_go_to_left", size)});
+        largest = std::max(largest, size);
+        arrays.push_back({{tree, "children_left", size},
+                          {tree, "children_right", size},
+                          {tree, "feature", size},
+                          {tree, "threshold", size},
+                          {tree, "missing_go_to_left", size}});
     }
+    require(n_features >= 0, "n_features must not be negative");
+    const int left_bits = std::bit_width(static_cast<std::uint64_t>(largest));
+    const auto last_feature = static_cast<std::uint64_t>(std::max<Offset>(n_features - 1, 1));
+    const bool fits = left_bits + std::bit_width(last_feature) <= 32;
     const Offset n_nodes = tree_offsets[n_trees];
     Buffer<NodeBits> nodes(n_nodes);
     Buffer<std::uint8_t> missing_go_left(n_nodes);
@@ -52,33 +95,21 @@ nb::tuple pack_trees(const nb::list& trees, int left_bits, int n_threads) {
         for_each_block(n_trees, 1, n_threads, monitor, [&] {
             return [&](Offset t, Offset, const auto&) {
                 const Offset first = tree_offsets[t];
-                const Offset size = tree_offsets[t + 1] - first;
                 const Tree& tree = arrays[static_cast<std::size_t>(t)];
-                leaf_offsets[t + 1] = count_leaves(size, tree.left);
-                pack_tree(size, tree.left, tree.right, tree.feature, tree.threshold, tree.missing,
-                          left_bits, nodes.data() + first, missing_go_left.data() + first,
-                          leaf_of_node.data() + first);
+                // Trees that do not fit are packed too: it is what checks them.
+                leaf_offsets[t + 1] = pack_tree(
+                    tree_offsets[t + 1] - first, n_features, tree.left, tree.right, tree.feature,
+                    tree.threshold, tree.missing, left_bits, nodes.data() + first,
+                    missing_go_left.data() + first, leaf_of_node.data() + first);
             };
         });
     }
+    if (!fits) return nb::none();
     for (Offset t = 0; t < n_trees; ++t) leaf_offsets[t + 1] += leaf_offsets[t];
-    return nb::make_tuple(to_numpy(std::move(nodes)), to_numpy(std::move(missing_go_left)),
-                          to_numpy(std::move(leaf_of_node)), to_numpy(std::move(tree_offsets)),
-                          to_numpy(std::move(leaf_offsets)));
-}
-
-RouteTable read_table(const nb::object& source) {
-    RouteTable table{view<NodeBits>(source, "nodes"),
-                     view<Offset>(source, "tree_offsets"),
-                     view<std::uint8_t>(source, "missing_go_left"),
-                     view<std::int32_t>(source, "leaf_of_node"),
-                     view<Offset>(source, "leaf_offsets"),
-                     nb::cast<int>(source.attr("left_bits"))};
-    require_offsets(table.tree_offsets, table.nodes, "tree offsets");
-    require_size(table.missing_go_left.size(), table.nodes.size(), "missing_go_left");
-    require_size(table.leaf_of_node.size(), table.nodes.size(), "leaf_of_node");
-    require_size(table.leaf_offsets.size(), table.tree_offsets.size(), "leaf_offsets");
-    return table;
+    return nb::cast(
+        HeldTrees(to_locked_numpy(std::move(nodes)), to_locked_numpy(std::move(missing_go_left)),
+                  to_locked_numpy(std::move(leaf_of_node)), to_locked_numpy(std::move(tree_offsets)),
+                  to_locked_numpy(std::move(leaf_offsets)), left_bits, n_features));
 }
 
 template <class LeafId>
@@ -93,48 +124,61 @@ nb::object route_to(const RouteTable& table, const SampleRows& samples, int n_th
                                         static_cast<std::size_t>(table.n_trees())});
 }
 
-nb::object leaves_of(const nb::object& source, const SampleRows& samples, Offset n_features,
-                     bool wide_leaves, int n_threads) {
-    if (samples.n_features < n_features) {
-        throw std::invalid_argument("samples have fewer features than the trees split on");
-    }
-    const RouteTable table = read_table(source);
-    if (wide_leaves) return route_to<std::int64_t>(table, samples, n_threads);
-    return route_to<std::int32_t>(table, samples, n_threads);
+nb::object leaves_of(const HeldTrees& trees, const SampleRows& samples, bool wide_leaves,
+                     int n_threads) {
+    check_samples(samples, trees.n_features);
+    if (wide_leaves) return route_to<std::int64_t>(trees.view, samples, n_threads);
+    return route_to<std::int32_t>(trees.view, samples, n_threads);
 }
 
-nb::object route_dense(const nb::object& source, const Array<float>& X, bool wide_leaves,
-                       int n_threads) {
-    if (X.ndim() != 2) throw std::invalid_argument("X must have two dimensions");
+nb::object route_dense(const HeldTrees& trees, const Array<float>& X, bool wide_leaves, int n_threads) {
+    require(X.ndim() == 2, "X must have two dimensions");
     const SampleRows samples{
         static_cast<Offset>(X.shape(0)), static_cast<Offset>(X.shape(1)), {X.data(), X.size()}, {}, {}};
-    return leaves_of(source, samples, nb::cast<Offset>(source.attr("n_features")), wide_leaves,
-                     n_threads);
+    return leaves_of(trees, samples, wide_leaves, n_threads);
 }
 
-nb::object route_sparse(const nb::object& source, const Array<float>& data,
+nb::object route_sparse(const HeldTrees& trees, const Array<float>& data,
                         const Array<std::int32_t>& columns, const Array<std::int32_t>& offsets,
                         Offset n_features, bool wide_leaves, int n_threads) {
+    require(offsets.size() > 0, "offsets of rows are empty");
     const SampleRows samples{static_cast<Offset>(offsets.size()) - 1,
                              n_features,
                              {data.data(), data.size()},
                              {columns.data(), columns.size()},
                              {offsets.data(), offsets.size()}};
-    for (const auto column : samples.columns) {
-        if (column < 0 || column >= n_features) throw std::invalid_argument("column out of range");
-    }
-    return leaves_of(source, samples, nb::cast<Offset>(source.attr("n_features")), wide_leaves,
-                     n_threads);
+    return leaves_of(trees, samples, wide_leaves, n_threads);
 }
 
 }  // namespace
 
 void register_routing(nb::module_& module) {
     using namespace nb::literals;
-    module.def("pack_trees", &pack_trees, "trees"_a, "left_bits"_a, "n_threads"_a);
-    module.def("route_dense", &route_dense, "table"_a, "X"_a.noconvert(), "wide_leaves"_a,
+    nb::class_<HeldTrees>(module, "PackedTrees")
+        .def("__init__", &make_trees, "nodes"_a, "missing_go_left"_a, "leaf_of_node"_a,
+             "tree_offsets"_a, "leaf_offsets"_a, "left_bits"_a, "n_features"_a)
+        .def_ro("nodes", &HeldTrees::nodes)
+        .def_ro("missing_go_left", &HeldTrees::missing_go_left)
+        .def_ro("leaf_of_node", &HeldTrees::leaf_of_node)
+        .def_ro("tree_offsets", &HeldTrees::tree_offsets)
+        .def_ro("leaf_offsets", &HeldTrees::leaf_offsets)
+        .def_prop_ro("left_bits", [](const HeldTrees& trees) { return trees.view.left_bits; })
+        .def_ro("n_features", &HeldTrees::n_features)
+        .def("__getstate__",
+             [](const HeldTrees& trees) {
+                 return nb::make_tuple(trees.nodes, trees.missing_go_left, trees.leaf_of_node,
+                                       trees.tree_offsets, trees.leaf_offsets, trees.view.left_bits,
+                                       trees.n_features);
+             })
+        .def("__setstate__", [](HeldTrees& trees, const nb::tuple& state) {
+            if (state.size() != 7) throw nb::value_error("this is not the state of packed trees");
+            make_trees(&trees, state[0], state[1], state[2], state[3], state[4],
+                       nb::cast<int>(state[5]), nb::cast<Offset>(state[6]));
+        });
+    module.def("pack_trees", &pack_trees, "trees"_a, "n_features"_a, "n_threads"_a);
+    module.def("route_dense", &route_dense, "trees"_a, "X"_a.noconvert(), "wide_leaves"_a,
                "n_threads"_a);
-    module.def("route_sparse", &route_sparse, "table"_a, "data"_a.noconvert(), "columns"_a.noconvert(),
+    module.def("route_sparse", &route_sparse, "trees"_a, "data"_a.noconvert(), "columns"_a.noconvert(),
                "offsets"_a.noconvert(), "n_features"_a, "wide_leaves"_a, "n_threads"_a);
 }
 

@@ -2,51 +2,45 @@
 #include <limits>
 
 #include "arrays.hpp"
+#include "leafkernel/checks.hpp"
 #include "leafkernel/csr_rows.hpp"
 #include "leafkernel/matvec.hpp"
 #include "leafkernel/reducers.hpp"
+#include "lists.hpp"
 
 namespace leafkernel::bindings {
 
 namespace {
 
-Product read_product(const nb::object& source) {
-    Product product;
-    product.query = read_rows(source.attr("rows"));
-    product.query.by_row = view<double>(source.attr("query"), "by_sample");
-    const nb::object lists = source.attr("reference");
-    product.reference = {view<Offset>(lists, "offsets"),  view<SampleId>(lists, "members"),
-                         read_weights(lists, "weights"),  view<double>(source, "by_leaf"),
-                         view<double>(lists, "by_place"), view<SampleId>(lists, "sample_at")};
-    product.scale = nb::cast<double>(source.attr("scale"));
-    product.row_order = view<Offset>(source, "row_order");
-    product.own = view<SampleId>(source, "own");
-    product.diagonal = view<double>(source, "diagonal");
-    const auto n_words = nb::cast<Offset>(source.attr("n_oob_words"));
-    product.query_oob = {view<std::uint64_t>(source, "query_oob"), n_words};
-    product.reference_oob = {view<std::uint64_t>(source, "reference_oob"), n_words};
+// A product, and the arrays that it reads.
+struct HeldProduct {
+    Product view;
+    Arrays arrays;
+};
 
-    // Sizes are cheap to check, and a wrong one would read past an array.
-    const auto& lists_view = product.reference;
-    const auto n_rows = static_cast<std::size_t>(product.query.n_rows);
-    const auto n_samples = static_cast<std::size_t>(lists_view.n_samples());
-    require_offsets(lists_view.offsets, lists_view.members, "reference offsets");
-    if (!lists_view.weights.all_one() || lists_view.members.empty()) {
-        require_size(lists_view.weights.size(), lists_view.members.size(), "reference weights");
-    }
-    require_optional(product.query.by_row, n_rows, "query factors");
-    require_optional(lists_view.by_place, n_samples, "by_place");
-    require_optional(lists_view.by_leaf, static_cast<std::size_t>(lists_view.n_leaves()), "by_leaf");
-    require_size(product.row_order.size(), n_rows, "row_order");
-    require_optional(product.own, n_rows, "own");
-    require_optional(product.diagonal, n_rows, "diagonal");
-    if (!product.diagonal.empty()) require_size(product.own.size(), n_rows, "own");
-    if (product.divides_by_shared_oob()) {
-        const auto words = static_cast<std::size_t>(n_words);
-        require_size(product.query_oob.words.size(), n_rows * words, "query_oob");
-        require_size(product.reference_oob.words.size(), n_samples * words, "reference_oob");
-    }
-    return product;
+HeldProduct read_product(const nb::object& source, int n_threads) {
+    HeldProduct held;
+    auto& [product, arrays] = held;
+    product.query = read_rows(arrays, source.attr("rows"));
+    product.query.by_row = arrays.attribute<double>(source.attr("query"), "by_sample");
+    const nb::object reference = source.attr("reference");
+    const nb::object lists = reference.attr("lists");
+    product.reference = nb::cast<const HeldLists&>(lists).view;
+    arrays.keep(lists);
+    product.reference.by_leaf = arrays.attribute<double>(source, "by_leaf");
+    product.reference.by_place = arrays.attribute<double>(reference, "by_place");
+    product.scale = nb::cast<double>(source.attr("scale"));
+    product.row_order = arrays.attribute<Offset>(source, "row_order");
+    product.own = arrays.attribute<SampleId>(source, "own");
+    product.diagonal = arrays.attribute<double>(source, "diagonal");
+    product.query_oob.words =
+        arrays.table<std::uint64_t>(source, "query_oob", product.query_oob.words_per_sample);
+    product.reference_oob.words =
+        arrays.table<std::uint64_t>(source, "reference_oob", product.reference_oob.words_per_sample);
+    const Monitor monitor = make_monitor(nb::none());
+    const nb::gil_scoped_release no_gil;
+    check_product(product, n_threads, monitor);
+    return held;
 }
 
 // Calls visit with a zero of the type that the result is to have.
@@ -75,15 +69,16 @@ nb::tuple to_python(CsrMatrix<From, Value> matrix) {
                           to_numpy(as_index<Index>(std::move(matrix.offsets))));
 }
 
-nb::tuple rows_of(const nb::object& source, bool sorted, int n_threads, bool wide_indices,
-                  const nb::object& on_progress) {
-    const Product product = read_product(source);
+nb::tuple rows_of(const nb::object& source, bool sorted, Offset most_entries, int n_threads,
+                  bool wide_indices, const nb::object& on_progress) {
+    const HeldProduct held = read_product(source, n_threads);
+    const Product& product = held.view;
     const Monitor monitor = make_monitor(on_progress);
     return in_type_of(source, [&](auto zero) {
         using Value = decltype(zero);
         const auto compute = [&](auto index) {
             const nb::gil_scoped_release no_gil;
-            return csr_rows<decltype(index), Value>(product, sorted, n_threads, monitor);
+            return csr_rows<decltype(index), Value>(product, sorted, most_entries, n_threads, monitor);
         };
         if (wide_indices) return to_python<std::int64_t>(compute(std::int64_t{}));
         auto matrix = compute(std::int32_t{});
@@ -95,7 +90,8 @@ nb::tuple rows_of(const nb::object& source, bool sorted, int n_threads, bool wid
 }
 
 nb::tuple nearest(const nb::object& source, Offset k, int n_threads, const nb::object& on_progress) {
-    const Product product = read_product(source);
+    const HeldProduct held = read_product(source, n_threads);
+    const Product& product = held.view;
     const Offset available = product.reference.n_samples() - (product.own.empty() ? 0 : 1);
     if (k < 0 || k > available) throw std::invalid_argument("k is larger than what exists");
     const Monitor monitor = make_monitor(on_progress);
@@ -133,7 +129,8 @@ nb::object times_dense(const Product& product, const Array<double>& values, Comp
 
 nb::object sums(const nb::object& source, const Array<double>& values, int n_threads,
                 const nb::object& on_progress) {
-    const Product product = read_product(source);
+    const HeldProduct held = read_product(source, n_threads);
+    const Product& product = held.view;
     const Monitor monitor = make_monitor(on_progress);
     return in_type_of(source, [&](auto zero) {
         return times_dense(product, values, [&](auto in, Offset n_columns, double* out) {
@@ -143,7 +140,8 @@ nb::object sums(const nb::object& source, const Array<double>& values, int n_thr
 }
 
 nb::object apply_to(const nb::object& source, const Array<double>& values, int n_threads) {
-    const Product product = read_product(source);
+    const HeldProduct held = read_product(source, n_threads);
+    const Product& product = held.view;
     const Monitor monitor = make_monitor(nb::none());
     return in_type_of(source, [&](auto zero) {
         return times_dense(product, values, [&](auto in, Offset n_columns, double* out) {
@@ -153,7 +151,8 @@ nb::object apply_to(const nb::object& source, const Array<double>& values, int n
 }
 
 nb::object nonzeros(const nb::object& source, int n_threads, const nb::object& on_progress) {
-    const Product product = read_product(source);
+    const HeldProduct held = read_product(source, n_threads);
+    const Product& product = held.view;
     const Monitor monitor = make_monitor(on_progress);
     return in_type_of(source, [&](auto zero) {
         Buffer<std::int64_t> counts(product.query.n_rows);
@@ -166,7 +165,8 @@ nb::object nonzeros(const nb::object& source, int n_threads, const nb::object& o
 }
 
 nb::object collisions(const nb::object& source, int n_threads) {
-    const Product product = read_product(source);
+    const HeldProduct held = read_product(source, n_threads);
+    const Product& product = held.view;
     const Monitor monitor = make_monitor(nb::none());
     Buffer<std::int64_t> counts(product.query.n_rows);
     {
@@ -184,8 +184,9 @@ nb::object collisions(const nb::object& source, int n_threads) {
 
 void register_rows(nb::module_& module) {
     using namespace nb::literals;
-    module.def("csr_rows", &rows_of, "product"_a, "sort"_a, "n_threads"_a, "wide_indices"_a,
-               "on_progress"_a.none());
+    nb::exception<TooManyEntries>(module, "TooManyEntriesError", PyExc_MemoryError);
+    module.def("csr_rows", &rows_of, "product"_a, "sort"_a, "most_entries"_a, "n_threads"_a,
+               "wide_indices"_a, "on_progress"_a.none());
     module.def("nearest", &nearest, "product"_a, "k"_a, "n_threads"_a, "on_progress"_a.none());
     module.def("sums", &sums, "product"_a, "values"_a.noconvert(), "n_threads"_a,
                "on_progress"_a.none());

@@ -1,6 +1,7 @@
 // Every reducer against the dense matrix, for all kinds of weights, types and numbers of threads.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "check.hpp"
@@ -14,6 +15,8 @@ using leafkernel::testing::RandomProduct;
 
 namespace {
 
+constexpr Offset no_limit = std::numeric_limits<Offset>::max();
+
 bool close(double a, double b, double tolerance) { return std::abs(a - b) <= tolerance * std::abs(b); }
 
 // Returns the dense matrix that the rows make, having compared it.
@@ -21,7 +24,7 @@ template <class Index, class Value>
 std::vector<Value> check_rows(const RandomProduct& random, bool sorted, int n_threads) {
     const auto product = random.view();
     const auto expected = random.dense();
-    const auto matrix = csr_rows<Index, Value>(product, sorted, n_threads, {});
+    const auto matrix = csr_rows<Index, Value>(product, sorted, no_limit, n_threads, {});
     CHECK(matrix.columns.size() == matrix.offsets[random.n_rows]);
     std::vector<Value> dense(expected.size());
     for (Offset row = 0; row < random.n_rows; ++row) {

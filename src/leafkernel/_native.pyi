@@ -5,24 +5,61 @@ import numpy as np
 import numpy.typing as npt
 
 from leafkernel._progress import OnProgress
-from leafkernel.forests._routing import RouteTable
 from leafkernel.kernel import Product
 from leafkernel.weighting import WeighedLeaves
 
-def pack_trees(
-    trees: list[Any], left_bits: int, n_threads: int
-) -> tuple[
-    npt.NDArray[np.uint64],
-    npt.NDArray[np.uint8],
-    npt.NDArray[np.int32],
-    npt.NDArray[np.int64],
-    npt.NDArray[np.int64],
-]: ...
+class TooManyEntriesError(MemoryError): ...
+
+class LeafLists:
+    def __init__(
+        self,
+        offsets: npt.NDArray[np.int64],
+        members: npt.NDArray[np.int32],
+        weights: npt.NDArray[Any] | None,
+        sample_at: npt.NDArray[np.int32],
+    ) -> None: ...
+    @property
+    def offsets(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def members(self) -> npt.NDArray[np.int32]: ...
+    @property
+    def weights(self) -> npt.NDArray[Any] | None: ...
+    @property
+    def sample_at(self) -> npt.NDArray[np.int32]: ...
+    def with_samples(self, sample_at: npt.NDArray[np.int32]) -> LeafLists: ...
+
+class PackedTrees:
+    def __init__(
+        self,
+        nodes: npt.NDArray[np.uint64],
+        missing_go_left: npt.NDArray[np.uint8],
+        leaf_of_node: npt.NDArray[np.int32],
+        tree_offsets: npt.NDArray[np.int64],
+        leaf_offsets: npt.NDArray[np.int64],
+        left_bits: int,
+        n_features: int,
+    ) -> None: ...
+    @property
+    def nodes(self) -> npt.NDArray[np.uint64]: ...
+    @property
+    def missing_go_left(self) -> npt.NDArray[np.uint8]: ...
+    @property
+    def leaf_of_node(self) -> npt.NDArray[np.int32]: ...
+    @property
+    def tree_offsets(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def leaf_offsets(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def left_bits(self) -> int: ...
+    @property
+    def n_features(self) -> int: ...
+
+def pack_trees(trees: list[Any], n_features: int, n_threads: int) -> PackedTrees | None: ...
 def route_dense(
-    table: RouteTable, X: npt.NDArray[np.float32], wide_leaves: bool, n_threads: int
+    trees: PackedTrees, X: npt.NDArray[np.float32], wide_leaves: bool, n_threads: int
 ) -> npt.NDArray[Any]: ...
 def route_sparse(
-    table: RouteTable,
+    trees: PackedTrees,
     data: npt.NDArray[np.float32],
     columns: npt.NDArray[np.int32],
     offsets: npt.NDArray[np.int32],
@@ -38,10 +75,11 @@ def leaf_masses(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64] | None]: ...
 def list_by_leaf(
     rows: WeighedLeaves, sample_at: npt.NDArray[np.int32], n_leaves: int, n_threads: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[Any] | None]: ...
+) -> LeafLists: ...
 def csr_rows(
     product: Product,
     sort: bool,
+    most_entries: int,
     n_threads: int,
     wide_indices: bool,
     on_progress: OnProgress | None,

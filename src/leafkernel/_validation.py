@@ -19,6 +19,10 @@ except ImportError:  # scikit-learn < 1.6
     validate_data = None
 
 
+# Threads that any machine can start, whatever the number of its cores.
+_FEW_THREADS = 8
+
+
 class LeafkernelWarning(UserWarning):
     """Something about the data deserves a look; the result is still as documented."""
 
@@ -88,6 +92,7 @@ def check_dtype(dtype: Any) -> np.dtype[Any]:
 
 def check_row_numbers(name: str, rows: Any, n_samples: int) -> npt.NDArray[np.int64]:
     """Return numbers of training samples as int64, or say what is wrong with them."""
+    refuse_masked(name, rows)
     array = np.asarray(rows)
     if array.ndim != 1:
         raise ValueError(f"{name} must be a list of training samples; got shape {array.shape}.")
@@ -103,6 +108,7 @@ def check_row_numbers(name: str, rows: Any, n_samples: int) -> npt.NDArray[np.in
 
 def check_values(values: Any, n_samples: int) -> npt.NDArray[np.float64]:
     """Return one row of numbers for each training sample, as float64 of shape (n, ...)."""
+    refuse_masked("values", values)
     array = np.asarray(values)
     if array.dtype.kind not in "buif":
         raise TypeError(
@@ -122,8 +128,20 @@ def check_values(values: Any, n_samples: int) -> npt.NDArray[np.float64]:
     return array
 
 
-def check_tree_weights(tree_weights: npt.NDArray[Any], n_trees: int) -> None:
-    """Refuse tree weights that are not one finite nonnegative number for each tree."""
+def refuse_masked(name: str, values: Any) -> None:
+    """Refuse an array with masked values: everything here would read what is under the mask."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
+        n_masked = int(np.ma.getmaskarray(values).sum())
+        raise ValueError(
+            f"{name} is a masked array with {n_masked} masked values, and masks are not supported; "
+            "fill or drop them first."
+        )
+
+
+def check_tree_weights(given: Any, n_trees: int) -> npt.NDArray[np.float64]:
+    """Return tree weights, or refuse them unless each is a finite nonnegative number."""
+    refuse_masked("tree_weights", given)
+    tree_weights = np.array(given, dtype=np.float64)
     if tree_weights.shape != (n_trees,):
         raise ValueError(
             f"tree_weights has shape {tree_weights.shape}, but the forest has {n_trees} trees; "
@@ -135,10 +153,12 @@ def check_tree_weights(tree_weights: npt.NDArray[Any], n_trees: int) -> None:
         raise ValueError(
             "tree_weights are all zero, so every proximity would be; give some weight."
         )
+    return tree_weights
 
 
 def check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
     """Learn (reset) or check the number and names of the columns of X, as scikit-learn does."""
+    refuse_masked("X", X)
     shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
     if len(shape) != 2:
         raise ValueError(
@@ -200,12 +220,17 @@ def check_names_out(estimator: Any, input_features: Any) -> None:
 def count_threads(n_jobs: Any) -> int:
     """Return the number of threads that ``n_jobs`` asks for, as scikit-learn reads it."""
     if n_jobs is None:
-        return int(effective_n_jobs(None))  # 1, unless a joblib context says otherwise
+        n_jobs = effective_n_jobs(None)  # 1, unless a joblib context says otherwise
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)):
         raise TypeError(f"n_jobs must be an integer or None; got {n_jobs!r}.")
     if n_jobs == 0:
         raise ValueError("n_jobs must not be 0; use 1 for one thread, -1 for all cores.")
-    return int(n_jobs) if n_jobs > 0 else max(1, int(cpu_count()) + 1 + int(n_jobs))
+    if n_jobs < 0:
+        return max(1, int(cpu_count()) + 1 + int(n_jobs))
+    # More threads than cores only take memory. Counting cores takes time, so a few are not checked.
+    return (
+        int(n_jobs) if n_jobs <= _FEW_THREADS else min(int(n_jobs), max(cpu_count(), _FEW_THREADS))
+    )
 
 
 def describe(estimator: object, **settings: object) -> str:

@@ -19,6 +19,12 @@ _SAMPLED_ROWS = 512
 _TIMED_RUNS, _TIMED_RUN = 8, 32
 
 
+TOO_LARGE_ADVICE = (
+    "use kneighbors() for each sample's nearest, operator() for products with vectors, "
+    "iter_proximity() for one block of rows at a time, or raise max_memory"
+)
+
+
 @dataclass(frozen=True)
 class Forecast:
     """What ``proximity()`` would take.
@@ -60,12 +66,7 @@ class Forecast:
     @property
     def advice(self) -> str:
         """What to use."""
-        if self.fits:
-            return "proximity() fits."
-        return (
-            "use kneighbors() for each sample's nearest, operator() for products with vectors, "
-            "iter_proximity() for one block of rows at a time, or raise max_memory"
-        )
+        return "proximity() fits." if self.fits else TOO_LARGE_ADVICE
 
     def __str__(self) -> str:
         m, n = self.shape
@@ -126,6 +127,13 @@ def csr_bytes(n_rows: int, nonzeros: int, itemsize: int) -> int:
     """Return the memory of a CSR matrix."""
     index_size = 4 if nonzeros <= INT32_MAX else 8
     return nonzeros * (itemsize + index_size) + (n_rows + 1) * index_size
+
+
+def most_nonzeros(n_rows: int, itemsize: int, limit: int) -> int:
+    """Return the nonzeros of the largest CSR matrix that takes no more than so many bytes."""
+    narrow = min((limit - (n_rows + 1) * 4) // (itemsize + 4), INT32_MAX)
+    wide = (limit - (n_rows + 1) * 8) // (itemsize + 8)
+    return max(narrow, wide, 0)
 
 
 def _seconds(product: Product, engine: Engine, collisions: npt.NDArray[np.int64]) -> float:

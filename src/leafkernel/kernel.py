@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
+from leafkernel._lazy import lazy
 from leafkernel.leaf_index import Array, ForestStats, LeafIndex, Samples
-from leafkernel.leaf_maps import leaf_map, query_weights, reference_weights, side_by_side
+from leafkernel.leaf_maps import (
+    check_symmetric,
+    leaf_map,
+    query_weights,
+    reference_weights,
+    side_by_side,
+)
 from leafkernel.schemes import Weighting, WeightScheme
 from leafkernel.weighting import WeighedLeaves, leaf_id_type
 
@@ -68,18 +74,17 @@ class Product:
         """Factor for all entries."""
         return self.query.scale * self.reference.scale
 
-    @cached_property
+    @lazy
     def by_leaf(self) -> npt.NDArray[np.float64] | None:
         """Factor of each leaf, of both sides together."""
         first, second = self.query.by_leaf, self.reference.by_leaf
         if first is None or second is None:
             return second if first is None else first
-        return first * second
-
-    @property
-    def n_oob_words(self) -> int:
-        """Words that hold one sample's out-of-bag flags."""
-        return 0 if self.reference_oob is None else int(self.reference_oob.shape[1])
+        with np.errstate(over="ignore"):
+            both = first * second
+        if np.isinf(both).any():
+            raise OverflowError("a proximity is too large for float64; use smaller weights.")
+        return both
 
     def with_dtype(self, dtype: npt.DTypeLike) -> Product:
         """Return the product in another type, and what is known of its leaves with it."""
@@ -93,7 +98,7 @@ class Product:
     def with_columns(self, columns: npt.NDArray[np.int32]) -> Product:
         """Return the product with other numbers for the reference samples, each in its column."""
         reference = self.reference
-        return replace(self, reference=replace(reference, sample_at=columns[reference.sample_at]))
+        return replace(self, reference=reference.with_samples(columns[reference.sample_at]))
 
     def take(self, rows: npt.NDArray[np.int64]) -> Product:
         """Return the product for some of the rows."""
@@ -161,8 +166,10 @@ class LeafKernel:
         """Weigh the training samples and index them by leaf."""
         leaf = samples.leaf
         query = query_weights(scheme, samples, forest, dtype)
-        reference = query
-        if not scheme.symmetric:
+        if scheme.symmetric:
+            check_symmetric(scheme, samples, forest)
+            reference = query
+        else:
             reference = reference_weights(scheme, samples, forest, dtype)
         # (P + Pᵀ)/2 is P itself where the scheme is symmetric already.
         symmetrize = symmetrize and not scheme.symmetric
@@ -202,7 +209,7 @@ class LeafKernel:
         """Columns of the maps: L, or 2L where the kernel is symmetrised."""
         return len(self.index.offsets) - 1
 
-    @cached_property
+    @lazy
     def _oob_by_place(self) -> npt.NDArray[np.uint64] | None:
         return None if self.packed_oob is None else self.packed_oob[self.index.sample_at]
 
@@ -343,5 +350,5 @@ def _diagonal(
     if policy == "scheme":
         return None
     if policy == "adjusted":
-        return np.ascontiguousarray(scheme.adjusted_diagonal(samples, forest), dtype=np.float64)
+        return np.array(scheme.adjusted_diagonal(samples, forest), dtype=np.float64)
     return np.full(samples.n_samples, 1.0 if policy == "one" else 0.0)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 import leafkernel._native as core
+from leafkernel._lazy import lazy
 from leafkernel._progress import track
 from leafkernel.weighting import WeighedLeaves, Weighting
 
@@ -32,6 +32,22 @@ def _undeclared(name: str, need: str) -> Undeclared:
         f"this weight scheme reads {name!r}, which is prepared only on demand; declare it with "
         f"needs = frozenset({{{need!r}}}) on the scheme (or as an attribute of the function)."
     )
+
+
+def _lock_arrays(holder: Any) -> None:
+    """Make the arrays of a dataclass read-only: a scheme must not change them under the index."""
+    for field in fields(holder):
+        value = getattr(holder, field.name)
+        if isinstance(value, np.ndarray):
+            object.__setattr__(holder, field.name, _locked(value))
+        elif isinstance(value, tuple):
+            object.__setattr__(holder, field.name, tuple(map(_locked, value)))
+
+
+def _locked(array: Array) -> Array:
+    locked: Array = array.view()
+    locked.flags.writeable = False
+    return locked
 
 
 @dataclass(frozen=True)
@@ -60,12 +76,7 @@ class Samples:
     labels: Array | None = None
 
     def __post_init__(self) -> None:
-        # A scheme reads these and must not change them under the index: they are locked.
-        for name, array in self._arrays():
-            if array is not None:
-                locked = array.view()
-                locked.flags.writeable = False
-                object.__setattr__(self, name, locked)
+        _lock_arrays(self)
 
     @classmethod
     def unseen(cls, leaf: Array, *, features: Array | None = None) -> Samples:
@@ -107,7 +118,7 @@ class Samples:
             raise _undeclared("is_oob", "in_bag")
         return self.oob_flags
 
-    @cached_property
+    @lazy
     def n_oob_trees(self) -> Array:
         """S(x) = Σ_t o_t(x), shape (n, 1) so that it divides (n, T) arrays."""
         counts: Array = np.count_nonzero(self.is_oob, axis=1, keepdims=True)
@@ -150,6 +161,9 @@ class ForestStats:
     weights_of_trees: Array | None = None
     features_on_paths: tuple[Array, Array] | None = None
     track: Track = track
+
+    def __post_init__(self) -> None:
+        _lock_arrays(self)
 
     @classmethod
     def of(
@@ -202,29 +216,24 @@ class LeafIndex:
 
     Parameters
     ----------
-    offsets : ndarray of int64 of shape (L + 1,)
-        The samples of leaf ℓ are at the places ``members[offsets[ℓ]:offsets[ℓ + 1]]``.
-    members : ndarray of int32
-        Places, ascending within a leaf.
-    weights : ndarray, optional
-        Factor of each member's weight; one for all where there is none.
+    lists : LeafLists
+        Which samples each leaf has, and the factor of each member's weight. The compiled core
+        checks the arrays when it makes this object, and reads them without looking after that.
+    place_of : ndarray of int32 of shape (n,)
+        The place of each sample.
     by_place : ndarray of float64 of shape (n,), optional
         Factor of the sample at each place.
     by_leaf : ndarray of float64 of shape (L,), optional
         Factor of each leaf.
     scale : float
         Factor for all.
-    sample_at : ndarray of int32 of shape (n,)
-        The reference sample at each place.
     """
 
-    offsets: npt.NDArray[np.int64]
-    members: npt.NDArray[np.int32]
-    weights: Array | None
+    lists: core.LeafLists
+    place_of: npt.NDArray[np.int32]
     by_place: npt.NDArray[np.float64] | None
     by_leaf: npt.NDArray[np.float64] | None
     scale: float
-    sample_at: npt.NDArray[np.int32]
 
     @classmethod
     def of(
@@ -239,27 +248,47 @@ class LeafIndex:
         """List samples by leaf, at the places of the order given."""
         rows = WeighedLeaves.of(leaf, weighting)
         by_sample = weighting.by_sample
+        lists = core.list_by_leaf(rows, sample_at, n_leaves, n_threads)
+        place_of = np.empty_like(sample_at)
+        place_of[sample_at] = np.arange(len(sample_at), dtype=np.int32)
         return cls(
-            *core.list_by_leaf(rows, sample_at, n_leaves, n_threads),
+            lists,
+            place_of,
             by_place=None if by_sample is None else by_sample[sample_at],
             by_leaf=weighting.by_leaf,
             scale=weighting.scale,
-            sample_at=sample_at,
         )
+
+    @property
+    def offsets(self) -> npt.NDArray[np.int64]:
+        """Where each leaf's members begin, shape (L + 1,)."""
+        return self.lists.offsets
+
+    @property
+    def members(self) -> npt.NDArray[np.int32]:
+        """Places of samples, leaf after leaf, ascending within each."""
+        return self.lists.members
+
+    @property
+    def weights(self) -> Array | None:
+        """Factor of each member's weight; None where all are one."""
+        return self.lists.weights
+
+    @property
+    def sample_at(self) -> npt.NDArray[np.int32]:
+        """The reference sample at each place, shape (n,)."""
+        return self.lists.sample_at
 
     @property
     def n_samples(self) -> int:
         """Number of reference samples, n."""
         return len(self.sample_at)
 
-    @cached_property
-    def place_of(self) -> npt.NDArray[np.int32]:
-        """The place of each sample, shape (n,)."""
-        place = np.empty_like(self.sample_at)
-        place[self.sample_at] = np.arange(len(place), dtype=np.int32)
-        return place
-
     @property
     def leaf_sizes(self) -> npt.NDArray[np.int64]:
         """Number of reference samples with a nonzero weight in each leaf, shape (L,)."""
         return np.diff(self.offsets)
+
+    def with_samples(self, sample_at: npt.NDArray[np.int32]) -> LeafIndex:
+        """Return the same index under other numbers of the samples."""
+        return replace(self, lists=self.lists.with_samples(sample_at))

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from leafkernel._validation import refuse_masked
 from leafkernel.leaf_index import Array, ForestStats, Samples
 from leafkernel.schemes import Weighting, WeightScheme
+from leafkernel.weighting import fits
 
 INT32_MAX = np.iinfo(np.int32).max
 
@@ -19,17 +21,36 @@ _ROWS_AT_ONCE = 1 << 14
 def query_weights(
     scheme: WeightScheme, samples: Samples, forest: ForestStats, dtype: np.dtype[Any]
 ) -> Weighting:
-    """Return how samples weigh as queries."""
-    weights = scheme.query(samples, forest)
-    return check_weights(weights, samples, forest, scheme, "query").compact(dtype)
+    """Return the query-side weights of samples."""
+    return _take_weights(scheme.query(samples, forest), samples, forest, scheme, "query", dtype)
 
 
 def reference_weights(
     scheme: WeightScheme, samples: Samples, forest: ForestStats, dtype: np.dtype[Any]
 ) -> Weighting:
-    """Return how samples weigh as reference samples."""
-    weights = scheme.reference(samples, forest)
-    return check_weights(weights, samples, forest, scheme, "reference").compact(dtype)
+    """Return the reference-side weights of samples."""
+    given = scheme.reference(samples, forest)
+    return _take_weights(given, samples, forest, scheme, "reference", dtype)
+
+
+def check_symmetric(scheme: WeightScheme, samples: Samples, forest: ForestStats) -> None:
+    """Refuse a scheme that calls itself symmetric and has other reference weights.
+
+    A symmetric kernel uses the query weights on both sides and would ignore them.
+    """
+    kind = type(scheme)
+    if kind.reference is WeightScheme.reference or kind.__module__.startswith("leafkernel."):
+        return
+    reference = reference_weights(scheme, samples, forest, np.dtype(np.float64))
+    query = query_weights(scheme, samples, forest, np.dtype(np.float64))
+    for begin in range(0, samples.n_samples, _ROWS_AT_ONCE):
+        rows = slice(begin, begin + _ROWS_AT_ONCE)
+        leaf = samples.leaf[rows]
+        if not np.array_equal(query.rows(rows).dense(leaf), reference.rows(rows).dense(leaf)):
+            raise ValueError(
+                f"weight scheme {scheme.name!r} has symmetric=True, but its reference() returns "
+                "other weights than its query(); remove symmetric=True, or remove reference()."
+            )
 
 
 def side_by_side(
@@ -40,9 +61,15 @@ def side_by_side(
     With A = Q, B = W on the query side and A = W, B = Q on the reference side the product is
     ½[Q W][W Q]ᵀ = (Q Wᵀ + W Qᵀ)/2, so a symmetrised kernel is a product of two maps as well.
     """
-    entry = np.empty((leaf.shape[0], 2 * leaf.shape[1]), dtype=dtype)
-    entry[:, : leaf.shape[1]] = first.dense(leaf)
-    entry[:, leaf.shape[1] :] = second.dense(leaf)
+    n_trees = leaf.shape[1]
+    entry = np.empty((leaf.shape[0], 2 * n_trees), dtype=dtype)
+    for columns, side in ((slice(n_trees), first), (slice(n_trees, None), second)):
+        weights = side.dense(leaf)
+        if not fits(weights, dtype):
+            raise ValueError(
+                f"the weights of a symmetrized kernel do not fit in {dtype}; use dtype=np.float64."
+            )
+        entry[:, columns] = weights
     return Weighting(scale=np.sqrt(0.5), by_entry=entry)
 
 
@@ -54,7 +81,10 @@ def leaf_map(leaf: Array, weighting: Weighting, n_leaves: int, dtype: np.dtype[A
     leaves, data = [], []
     for begin in range(0, len(leaf), _ROWS_AT_ONCE):
         rows = slice(begin, begin + _ROWS_AT_ONCE)
-        weights = weighting.rows(rows).dense(leaf[rows]).astype(dtype)
+        exact = weighting.rows(rows).dense(leaf[rows])
+        if np.max(exact, initial=0) > np.finfo(dtype).max:
+            raise OverflowError(f"a weight is too large for {dtype}; use dtype=np.float64.")
+        weights = exact.astype(dtype)
         nonzero = weights != 0
         offsets[begin + 1 : begin + 1 + len(weights)] = np.count_nonzero(nonzero, axis=1)
         leaves.append(leaf[rows][nonzero])
@@ -74,11 +104,26 @@ def leaf_map(leaf: Array, weighting: Weighting, n_leaves: int, dtype: np.dtype[A
     return matrix
 
 
-def check_weights(
-    weights: Any, samples: Samples, forest: ForestStats, scheme: WeightScheme, side: str
+def _take_weights(
+    given: Any,
+    samples: Samples,
+    forest: ForestStats,
+    scheme: WeightScheme,
+    side: str,
+    dtype: np.dtype[Any],
 ) -> Weighting:
-    """Refuse weights that would make a wrong proximity, whoever wrote the scheme."""
+    """Return what a scheme gave, checked, as the engines take it, and safe from later changes."""
     where = f"weight scheme {scheme.name!r} ({side})"
+    checked = _check_weights(given, samples, forest, where)
+    owned = (samples.in_bag_weights, samples.oob_flags)
+    try:
+        return checked.compact(dtype, samples.leaf, owned=owned)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error
+
+
+def _check_weights(weights: Any, samples: Samples, forest: ForestStats, where: str) -> Weighting:
+    """Refuse weights that would make a wrong proximity, whoever wrote the scheme."""
     if isinstance(weights, Weighting):
         factors = {
             "scale": (weights.scale, ()),
@@ -88,14 +133,15 @@ def check_weights(
         }
         for name, (factor, shape) in factors.items():
             if factor is not None:
-                _check_factor(np.asarray(factor), shape, f"{where}, {name},")
+                _check_factor(factor, shape, f"{where}, {name},")
         return weights
-    array = np.asarray(weights)
-    _check_factor(array, samples.leaf.shape, where, "(n_samples, n_trees) = ")
-    return Weighting(by_entry=array)
+    _check_factor(weights, samples.leaf.shape, where, "(n_samples, n_trees) = ")
+    return Weighting(by_entry=np.asarray(weights))
 
 
-def _check_factor(array: Array, shape: tuple[int, ...], where: str, meaning: str = "") -> None:
+def _check_factor(factor: Any, shape: tuple[int, ...], where: str, meaning: str = "") -> None:
+    refuse_masked(where, factor)
+    array = np.asarray(factor)
     if array.dtype.kind not in "buif":
         raise TypeError(f"{where} must return real numbers; got dtype {array.dtype}.")
     if array.shape != shape:
@@ -106,7 +152,7 @@ def _check_factor(array: Array, shape: tuple[int, ...], where: str, meaning: str
         return  # nothing else can be wrong with them
     if np.isnan(array).any():
         raise ValueError(f"{where} returned NaN; leafkernel.schemes.ratio divides safely.")
-    if np.isinf(array).any():
-        raise ValueError(f"{where} returned infinite weights.")
+    if np.max(array, initial=0) > np.finfo(np.float64).max:
+        raise ValueError(f"{where} returned weights that are infinite or too large for float64.")
     if (array < 0).any():
         raise ValueError(f"{where} returned negative weights; a proximity needs them >= 0.")

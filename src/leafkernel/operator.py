@@ -77,7 +77,10 @@ class ProximityOperator(LinearOperator):
         dtype = np.result_type(self.dtype, V.dtype)
         # What the samples of a leaf add up to is kept in a type that loses no digits of V.
         kept = np.dtype(np.float32 if dtype == np.float32 else np.float64)
-        out: Array = self.engine.apply(product.with_dtype(kept), V.astype(np.float64))
+        in_double = V.astype(np.float64)
+        out: Array = self.engine.apply(product.with_dtype(kept), in_double)
+        if kept == np.float32 and not np.isfinite(out).all():  # a leaf's sum was too large for it
+            out = self.engine.apply(product.with_dtype(np.float64), in_double)
         if self.diagonal_shift is not None:
             out += self.diagonal_shift[:, None] * V
         return out.astype(dtype, copy=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy, deepcopy
 from importlib import import_module
 from typing import Any, Literal
 
@@ -29,10 +30,11 @@ from leafkernel._validation import (
     check_row_numbers,
     check_values,
     count_threads,
+    refuse_masked,
     warn,
 )
-from leafkernel.engines import ENGINES, Engine, find_engine
-from leafkernel.forecast import Forecast, csr_bytes, forecast
+from leafkernel.engines import ENGINES, Engine, TooManyEntriesError, find_engine
+from leafkernel.forecast import TOO_LARGE_ADVICE, Forecast, forecast, most_nonzeros
 from leafkernel.kernel import Diagonal, LeafKernel, Product
 from leafkernel.leaf_index import Samples
 from leafkernel.operator import ProximityOperator
@@ -77,7 +79,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         do not depend on it.
     max_memory : int or str, default=None
         Most memory that :meth:`proximity` may return, in bytes or as ``"4GB"``; the memory that is
-        free by default. Past it, an error is raised before anything is allocated.
+        free by default. Where the matrix is expected to be larger, an error is raised before it is
+        computed; where it proves to be larger, as soon as it would pass the limit.
     progress : bool, default=False
         Whether to show progress bars (needs tqdm).
 
@@ -118,6 +121,15 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
     >>> neighbors.shape
     (1, 3)
     """
+
+    kernel_: LeafKernel
+    forest_: Any
+    scheme_: WeightScheme
+    n_trees_: int
+    n_leaves_: int
+    n_samples_fit_: int
+    n_features_in_: int
+    _router: forests.FittedForest
 
     def __init__(
         self,
@@ -210,9 +222,12 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         ForestProximity
             Itself, fitted.
         """
-        scheme = find_scheme(self.weight_scheme)
+        # A copy: what happens to the scheme later must not change this fit.
+        scheme = deepcopy(find_scheme(self.weight_scheme))
         dtype = self._check_params()
         n_threads = count_threads(self.n_jobs)
+        refuse_masked("y", y)
+        refuse_masked("sample_weight", sample_weight)
         check_consistent_length(X, y, None if np.isscalar(sample_weight) else sample_weight)
         estimator = forests.fit_if_needed(self.forest, X, y, sample_weight)
         forest = forests.adapt(estimator, n_threads=n_threads)
@@ -227,15 +242,18 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             dtype=dtype,
             n_threads=n_threads,
         )
-        # Only now does anything change here: a fit that fails leaves an earlier one as it was.
-        check_columns(self, X, reset=True)
-        self.kernel_ = kernel
-        self.forest_ = estimator
-        self.scheme_ = scheme
-        self.n_trees_ = stats.n_trees
-        self.n_leaves_ = stats.n_leaves
-        self.n_samples_fit_ = samples.n_samples
-        self._router = forest
+        fitted = copy(self)
+        check_columns(fitted, X, reset=True)
+        fitted.kernel_ = kernel
+        fitted.forest_ = estimator
+        fitted.scheme_ = scheme
+        fitted.n_trees_ = stats.n_trees
+        fitted.n_leaves_ = stats.n_leaves
+        fitted.n_samples_fit_ = samples.n_samples
+        fitted._router = forest
+        # Only now does anything change here, and all of it in one step. A fit that fails leaves an
+        # earlier one as it was, and another thread sees the old fit or the new one, never a mix.
+        self.__dict__ = dict(vars(fitted))
         return self
 
     def proximity(self, X: Any = None, *, sort: bool = True) -> csr_array:
@@ -258,14 +276,19 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         Raises
         ------
         MemoryError
-            Before anything is allocated, if P would pass ``max_memory``.
+            If P would pass ``max_memory``.
         """
         check_flag("sort", sort)
-        product = self._product(X)
-        engine = self._engine()
-        self._refuse_if_too_large(product, engine)
-        with progress_bar("proximity", product.n_rows, enabled=self.progress) as on_progress:
-            return engine.rows(product, on_progress, sort=sort)
+        fitted = self._snapshot()
+        product = fitted._product(X)
+        engine = fitted._engine()
+        limit = fitted._limit()
+        most = fitted._most_entries(product, engine, limit)
+        with progress_bar("proximity", product.n_rows, enabled=fitted.progress) as on_progress:
+            try:
+                return engine.rows(product, on_progress, sort=sort, most_entries=most)
+            except TooManyEntriesError:
+                raise MemoryError(fitted._too_large("more", limit)) from None
 
     def iter_proximity(
         self, X: Any = None, *, block_size: int = 4096, sort: bool = True
@@ -289,7 +312,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             ``proximity(X)[rows]``.
         """
         check_flag("sort", sort)
-        return self._blocks(X, check_count("block_size", block_size), sort=sort)
+        return self._snapshot()._blocks(X, check_count("block_size", block_size), sort=sort)
 
     def proximity_to(self, rows: npt.ArrayLike, X: Any = None) -> csr_array:
         """Return the proximities of samples to some of the training samples: columns of P.
@@ -308,11 +331,11 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         csr_array of shape (m, k)
             ``proximity(X)[:, rows]``, at the cost of k columns.
         """
-        product = self._product(X)
-        kernel = self.kernel_
-        rows = check_row_numbers("rows", rows, self.n_samples_fit_)
-        n_threads = count_threads(self.n_jobs)
-        matrix = self._engine().rows(kernel.toward(product, rows, n_threads=n_threads))
+        fitted = self._snapshot()
+        product, kernel = fitted._product(X), fitted.kernel_
+        rows = check_row_numbers("rows", rows, fitted.n_samples_fit_)
+        n_threads = count_threads(fitted.n_jobs)
+        matrix = fitted._engine().rows(kernel.toward(product, rows, n_threads=n_threads))
         if X is None and kernel.own_diagonal is not None:
             own = (rows, np.arange(len(rows)))
             shift = kernel.own_diagonal[rows] - np.asarray(matrix[own]).ravel()
@@ -341,17 +364,18 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             samples of proximity 0, by index, as sorting its row of P would: look for zeros in
             ``similarity`` if you ask for many.
         """
-        product = self._product(X)
+        fitted = self._snapshot()
+        product = fitted._product(X)
         n_neighbors = check_count("n_neighbors", n_neighbors)
-        available = self.n_samples_fit_ - (X is None)
+        available = fitted.n_samples_fit_ - (X is None)
         if n_neighbors > available:
             not_itself = ", a sample not being its own neighbour" if X is None else ""
             raise ValueError(
                 f"n_neighbors={n_neighbors}, but there are only {available} training samples to "
                 f"choose from{not_itself}; ask for fewer, or fit on more."
             )
-        with progress_bar("kneighbors", product.n_rows, enabled=self.progress) as on_progress:
-            return self._engine().nearest(product, n_neighbors, on_progress)
+        with progress_bar("kneighbors", product.n_rows, enabled=fitted.progress) as on_progress:
+            return fitted._engine().nearest(product, n_neighbors, on_progress)
 
     def kneighbors_graph(
         self,
@@ -384,7 +408,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             The graph.
         """
         check_choice("mode", mode, ("proximity", "distance"))
-        data, neighbors = self.kneighbors(X, n_neighbors)
+        fitted = self._snapshot()
+        data, neighbors = fitted.kneighbors(X, n_neighbors)
         if mode == "distance":
             data = np.maximum(1 - data, 0)
             if X is None:
@@ -392,7 +417,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
                 neighbors = np.insert(neighbors, 0, np.arange(len(neighbors)), axis=1)
         n_rows, n_entries = neighbors.shape
         arrays = (data.ravel(), neighbors.ravel(), np.arange(n_rows + 1) * n_entries)
-        graph = csr_array(arrays, shape=(n_rows, self.n_samples_fit_))
+        graph = csr_array(arrays, shape=(n_rows, fitted.n_samples_fit_))
         if mode == "proximity":
             graph.sort_indices()
         return graph
@@ -410,9 +435,10 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         csr_array of shape (m, L)
             Q, such that P = Q Wᵀ off the diagonal; (m, 2L) where the kernel is symmetrised.
         """
-        samples = self._unseen(X)
-        self._require_separable("query map")
-        return self.kernel_.query_map(samples)
+        fitted = self._snapshot()
+        samples = fitted._unseen(X)
+        fitted._require_separable("query map")
+        return fitted.kernel_.query_map(samples)
 
     def reference_map(self) -> csr_array:
         """Return the reference map W of the training samples.
@@ -422,9 +448,9 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         csr_array of shape (n, L)
             W, such that P = Q Wᵀ off the diagonal; (n, 2L) where the kernel is symmetrised.
         """
-        check_is_fitted(self, "kernel_")
-        self._require_separable("reference map")
-        return self.kernel_.reference_map()
+        fitted = self._snapshot()
+        fitted._require_separable("reference map")
+        return fitted.kernel_.reference_map()
 
     def operator(self, X: Any = None) -> ProximityOperator:
         """Return P as a linear operator, whose products never form it.
@@ -440,12 +466,13 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             ``A @ V`` equals ``proximity(X) @ V``, and ``A.T`` is its adjoint. ``eigsh`` is for
             symmetric kernels; for others use ``svds`` or ``eigs``.
         """
-        samples = self._unseen(X)
-        self._require_separable("operator")
-        kernel = self.kernel_
-        n_threads = count_threads(self.n_jobs)
+        fitted = self._snapshot()
+        samples = fitted._unseen(X)
+        fitted._require_separable("operator")
+        kernel = fitted.kernel_
+        n_threads = count_threads(fitted.n_jobs)
         return ProximityOperator(
-            self._engine(),
+            fitted._engine(),
             kernel.training_product() if samples is None else kernel.product(samples),
             lambda: kernel.transposed_product(samples, n_threads=n_threads),
             kernel.diagonal_shift() if samples is None else None,
@@ -466,15 +493,18 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         ndarray of float64 of shape (m,) or (m, c)
             Sums, without forming P: through the maps where the scheme has maps, else row by row.
         """
-        product = self._product(X)
-        values = check_values(values, self.n_samples_fit_)
-        columns = values.reshape(self.n_samples_fit_, -1)
-        if self.scheme_.separable and product.diagonal is None:
+        fitted = self._snapshot()
+        product = fitted._product(X)
+        values = check_values(values, fitted.n_samples_fit_)
+        columns = values.reshape(fitted.n_samples_fit_, -1)
+        if fitted.scheme_.separable and product.diagonal is None:
             in_double = product.with_dtype(np.float64)
-            sums = self._engine().apply(in_double, columns)
+            sums = fitted._engine().apply(in_double, columns)
         else:
-            with progress_bar("sums", product.n_rows, enabled=self.progress) as on_progress:
-                sums = self._engine().sums(product, columns, on_progress)
+            with progress_bar("sums", product.n_rows, enabled=fitted.progress) as on_progress:
+                sums = fitted._engine().sums(product, columns, on_progress)
+        if not np.isfinite(sums).all():
+            raise OverflowError("a sum is too large for float64; use smaller values or weights.")
         return sums.reshape(len(sums), *values.shape[1:])
 
     def weighted_average(self, values: npt.ArrayLike, X: Any = None) -> npt.NDArray[np.float64]:
@@ -496,10 +526,10 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             Rows of P, each divided by its sum, times the values. A row without any proximity has
             no average: it is NaN, with a warning.
         """
-        check_is_fitted(self, "kernel_")
-        values = check_values(values, self.n_samples_fit_)
-        columns = values.reshape(self.n_samples_fit_, -1)
-        sums = self.weighted_sums(np.column_stack([columns, np.ones(len(columns))]), X)
+        fitted = self._snapshot()
+        values = check_values(values, fitted.n_samples_fit_)
+        columns = values.reshape(fitted.n_samples_fit_, -1)
+        sums = fitted.weighted_sums(np.column_stack([columns, np.ones(len(columns))]), X)
         mass = sums[:, -1:]
         n_empty = int((mass == 0).sum())
         if n_empty:
@@ -525,7 +555,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         Forecast
             Collisions, nonzeros, bytes, seconds, and what to use instead; print it.
         """
-        return forecast(self._product(X), self._engine(), limit=self._limit())
+        fitted = self._snapshot()
+        return forecast(fitted._product(X), fitted._engine(), limit=fitted._limit())
 
     def explore(self, X: Any, y: Any, **params: Any) -> Any:
         """Make a page on which to see the training samples as the forest does.
@@ -601,11 +632,11 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             Names; (2L,) with the prefixes ``query_`` and ``reference_`` where the kernel is
             symmetrised.
         """
-        check_is_fitted(self, "kernel_")
-        check_names_out(self, input_features)
-        sizes = np.diff(self.kernel_.forest.leaf_offsets)
+        fitted = self._snapshot()
+        check_names_out(fitted, input_features)
+        sizes = np.diff(fitted.kernel_.forest.leaf_offsets)
         names = [f"tree{t}_leaf{leaf}" for t, size in enumerate(sizes) for leaf in range(size)]
-        if self.kernel_.symmetrize:
+        if fitted.kernel_.symmetrize:
             names = [f"{side}_{name}" for side in ("query", "reference") for name in names]
         return np.array(names, dtype=object)
 
@@ -635,12 +666,19 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             parse_bytes(self.max_memory)
         return check_dtype(self.dtype)
 
+    def _snapshot(self) -> ForestProximity:
+        """Return this fitted object as it is now, whatever fit does to it from here on.
+
+        Every public method begins with it: router, kernel and columns must be those of one fit.
+        """
+        check_is_fitted(self, "kernel_")
+        return copy(self)
+
     def _engine(self) -> Engine:
         return find_engine(self.engine, n_threads=count_threads(self.n_jobs))
 
     def _unseen(self, X: Any) -> Samples | None:
         """Route new samples to their leaves; None stands for the training samples."""
-        check_is_fitted(self, "kernel_")
         if X is None:
             return None
         raw = isinstance(self.forest_, forests.RawLeaves)
@@ -657,45 +695,47 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         self, X: Any, block_size: int = 4096, *, sort: bool = True, columns: Array | None = None
     ) -> Iterator[tuple[slice, csr_array]]:
         """Yield blocks of rows; training samples may be given other columns than their own."""
-        samples = self._unseen(X)
-        n_rows = self.n_samples_fit_ if samples is None else samples.n_samples
+        samples = self._unseen(X)  # not in the generator: what is wrong with X is said at once
+        kernel, engine, progress = self.kernel_, self._engine(), self.progress
+        n_rows = kernel.n_samples if samples is None else samples.n_samples
 
         def blocks() -> Iterator[tuple[slice, csr_array]]:
-            engine = self._engine()
-            with progress_bar("proximity", n_rows, enabled=self.progress) as on_progress:
+            with progress_bar("proximity", n_rows, enabled=progress) as on_progress:
                 for begin in range(0, n_rows, block_size):
                     rows = slice(begin, min(begin + block_size, n_rows))
                     if samples is None:
-                        product = self.kernel_.training_product(rows)
+                        product = kernel.training_product(rows)
                     else:
-                        product = self.kernel_.product(samples.rows(rows))
+                        product = kernel.product(samples.rows(rows))
                     if columns is not None:
                         product = product.with_columns(columns.astype(np.int32))
                     yield rows, engine.rows(product, sort=sort)
                     if on_progress is not None:
                         on_progress(rows.stop)
 
-        return (
-            blocks()
-        )  # what is wrong with X is said at once, not when the first block is asked for
+        return blocks()
 
     def _limit(self) -> int:
         return available_bytes() if self.max_memory is None else parse_bytes(self.max_memory)
 
-    def _refuse_if_too_large(self, product: Product, engine: Engine) -> None:
-        limit = self._limit()
-        itemsize = product.dtype.itemsize
+    def _most_entries(self, product: Product, engine: Engine, limit: int) -> int:
+        """Return how many nonzeros P may have; refuse it now if more are expected."""
+        most = most_nonzeros(product.n_rows, product.dtype.itemsize, limit)
         at_most = int(np.minimum(engine.collisions(product) + 1, product.shape[1]).sum())
-        if csr_bytes(product.n_rows, at_most, itemsize) <= limit:
-            return  # the bound alone shows that it fits
+        if at_most <= most:
+            return at_most  # the bound alone shows that it fits
         expected = forecast(product, engine, limit=limit)
         if not expected.fits:
-            source = "max_memory" if self.max_memory is not None else "the memory that is free"
-            raise MemoryError(
-                f"this proximity matrix would take about {format_bytes(expected.bytes)} "
-                f"({expected.nonzeros:,} nonzeros), more than {source} "
-                f"({format_bytes(limit)}); {expected.advice}."
-            )
+            size = f"about {format_bytes(expected.bytes)} ({expected.nonzeros:,} nonzeros), more"
+            raise MemoryError(self._too_large(size, limit))
+        return most
+
+    def _too_large(self, size: str, limit: int) -> str:
+        source = "max_memory" if self.max_memory is not None else "the memory that is free"
+        return (
+            f"this proximity matrix would take {size} than {source} ({format_bytes(limit)}); "
+            f"{TOO_LARGE_ADVICE}."
+        )
 
     def _require_separable(self, what: str) -> None:
         if not self.scheme_.separable:

@@ -34,10 +34,23 @@ def read_samples(
     if "in_bag" in scheme.needs:
         with _needed_by(scheme, "in-bag weights"):
             in_bag = forest.in_bag(X, y, sample_weight, leaf, n_threads=n_threads)
+        _check_range(in_bag.weights)
         known = {"in_bag_weights": in_bag.weights, "oob_flags": in_bag.is_oob}
     if "labels" in scheme.needs:
         known["labels"] = _class_codes(y, scheme, forest)
     return Samples(leaf, features=read_features(forest, scheme, X), **known)
+
+
+def _check_range(in_bag: npt.NDArray[Any]) -> None:
+    """Refuse in-bag weights whose sums or reciprocals would leave the range of float64."""
+    if in_bag.dtype.kind != "f":
+        return
+    low, high = np.min(in_bag, where=in_bag > 0, initial=1.0), np.max(in_bag, initial=1.0)
+    if low < 1e-300 or high > 1e300:
+        raise ValueError(
+            f"in-bag weights must be 0 or lie between 1e-300 and 1e300; found {low:.3g} to "
+            f"{high:.3g}. Only their ratios count: divide them all by the same number."
+        )
 
 
 def check_rows(forest: FittedForest, X: Any, leaf: npt.NDArray[Any]) -> None:
@@ -73,6 +86,11 @@ def read_stats(
     if "tree_weights" in scheme.needs:
         with _needed_by(scheme, "tree weights"):
             known["weights_of_trees"] = forest.tree_weights(samples.leaf)
+        if not np.isfinite(known["weights_of_trees"]).all():
+            raise ValueError(
+                f"weight_scheme={scheme.name!r} needs finite tree weights, but those of {forest} "
+                "are not; give your own with Boosted(tree_weights=...)."
+            )
         if not known["weights_of_trees"].any():
             warn(
                 "every tree weight is zero, so every proximity is zero: the trees add nothing to "

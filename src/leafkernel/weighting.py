@@ -72,17 +72,63 @@ class Weighting:
             by_entry=None if self.by_entry is None else self.by_entry[rows],
         )
 
-    def compact(self, dtype: np.dtype[Any]) -> Weighting:
-        """Return the same weights as the engines take them: entries as flags, counts or dtype."""
-        entry = self.by_entry
+    def compact(
+        self, dtype: np.dtype[Any], leaf: Array | None = None, *, owned: tuple[Any, ...] = ()
+    ) -> Weighting:
+        """Return the same weights as the engines take them: entries as flags, counts or dtype.
+
+        Parameters
+        ----------
+        dtype : dtype
+            Type of entries that are neither flags nor 8-bit counts.
+        leaf : ndarray of shape (n, T), default=None
+            Leaves of the samples. With them, entries that are too large or too small for dtype are
+            multiplied by the factors of their leaves first.
+        owned : tuple of ndarray
+            Arrays that nobody else can change. All others are copied, because a scheme may use its
+            arrays again.
+        """
+        entry, by_leaf, scale = self.by_entry, self.by_leaf, float(self.scale)
         if entry is not None:
             if entry.dtype == bool and entry.strides == (0, 0) and entry.size and entry[0, 0]:
                 entry = None  # one True, broadcast: it says nothing
             elif entry.dtype in (np.dtype(bool), np.dtype(np.uint8)):
-                entry = np.ascontiguousarray(entry)
+                is_owned = any(entry is array for array in owned)
+                entry = np.ascontiguousarray(entry) if is_owned else np.array(entry, order="C")
+            elif fits(entry, dtype):
+                entry = np.array(entry, dtype=dtype, order="C")
             else:
-                entry = np.array(entry, dtype=dtype, order="C")  # a copy: it may be the user's
-        return Weighting(float(self.scale), _doubles(self.by_sample), _doubles(self.by_leaf), entry)
+                entry, shift = _round(entry, by_leaf, leaf, dtype)
+                by_leaf, scale = None if leaf is not None else by_leaf, scale * shift
+        return Weighting(scale, _doubles(self.by_sample), _doubles(by_leaf), entry)
+
+
+def fits(weights: Array, dtype: npt.DTypeLike) -> bool:
+    """Return whether nonnegative weights keep their digits in dtype: none overflows or nears 0."""
+    if weights.dtype.kind != "f":
+        return True  # no integer is too large even for float32
+    smallest = np.min(weights, where=weights > 0, initial=np.inf)
+    limits = np.finfo(dtype)
+    return bool(smallest >= limits.tiny and np.max(weights, initial=0) <= limits.max)
+
+
+def _round(
+    entry: Array, by_leaf: Array | None, leaf: Array | None, dtype: np.dtype[Any]
+) -> tuple[Array, float]:
+    """Return entries in dtype, and the power of two that they must be multiplied by."""
+    exact = np.array(entry, dtype=np.float64)
+    if by_leaf is not None and leaf is not None:
+        exact *= by_leaf[leaf]
+    # With the largest at the top of the range, there is most room for small ones.
+    shift = int(np.frexp(np.max(exact, initial=0))[1]) - np.finfo(dtype).maxexp + 1
+    rounded = np.ldexp(exact, -shift)
+    if not fits(rounded, dtype) or not -1000 < shift < 1000:
+        low, high = np.min(entry, where=entry > 0, initial=np.inf), np.max(entry)
+        raise ValueError(
+            f"weights from {low:.3g} to {high:.3g} do not fit in {dtype}; use dtype=np.float64, or "
+            "weights that differ less."
+        )
+    return rounded.astype(dtype), 2.0**shift
 
 
 @dataclass(frozen=True)
@@ -123,4 +169,4 @@ def leaf_id_type(n_leaves: int) -> type[np.int32] | type[np.int64]:
 
 
 def _doubles(factor: Array | None) -> npt.NDArray[np.float64] | None:
-    return None if factor is None else np.ascontiguousarray(factor, dtype=np.float64)
+    return None if factor is None else np.array(factor, dtype=np.float64, order="C")

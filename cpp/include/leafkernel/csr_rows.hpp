@@ -3,12 +3,14 @@
 // Rows are computed in chunks of consecutive rows, within a chunk in the order that is best for the
 // caches. Threads append to slabs of their own, and when a chunk is done its rows are copied to the end
 // of the matrix, which grows. Slabs are used again for the next chunk: beside the matrix there is
-// never more than a fraction of it.
+// never more than a fraction of it. The entries of all slabs together count against a limit, so a
+// matrix that is too large is given up before it takes the memory.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <stdexcept>
 #include <type_traits>
 #include <vector>
 
@@ -27,16 +29,39 @@ struct CsrMatrix {
     Buffer<Value> values;
 };
 
+// The matrix would have more entries than are allowed.
+struct TooManyEntries : std::runtime_error {
+    TooManyEntries() : std::runtime_error("the matrix has more entries than are allowed") {}
+};
+
 namespace detail {
+
+// How many entries a matrix may have. Threads take from it before they keep a row.
+class EntryLimit {
+public:
+    explicit EntryLimit(Offset most) : most_(most) {}
+
+    Offset most() const { return most_; }
+    void take(Offset n_entries) {
+        if (taken_.fetch_add(n_entries, std::memory_order_relaxed) > most_ - n_entries) {
+            throw TooManyEntries();
+        }
+    }
+
+private:
+    Offset most_;
+    std::atomic<Offset> taken_{0};
+};
 
 // What one thread has computed of a chunk.
 template <class Value>
 struct Slab {
-    Slab(const Product& product, bool sorted_, Offset expected_rows_)
+    Slab(const Product& product, bool sorted_, Offset expected_rows_, EntryLimit& limit_)
         : computer(make_row_computer<Value>(product)),
           sample_at(product.reference.sample_at),
           sorted(sorted_),
           expected_rows(expected_rows_),
+          limit(limit_),
           sort(product.reference.n_samples()) {}
 
     void clear() { rows.used = n_rows = 0; }
@@ -45,6 +70,7 @@ struct Slab {
     Offset append(Offset row) {
         last.used = 0;
         const Offset size = computer->compute(row, last);
+        limit.take(size);
         SampleId* columns = last.places.data();
         for (Offset i = 0; i < size; ++i) columns[i] = sample_at[columns[i]];
         if (sorted) sort(columns, last.values.data(), size);
@@ -61,7 +87,8 @@ struct Slab {
     void make_room(Offset size) {
         if (size <= rows.places.size()) return;
         const double expected = 1.25 * static_cast<double>(size) * expected_rows / n_rows;
-        const Offset room = std::clamp(static_cast<Offset>(expected), size + size / 4, 64 * size);
+        const Offset likely = std::clamp(static_cast<Offset>(expected), size + size / 4, 64 * size);
+        const Offset room = std::min(likely, std::max(size, limit.most()));
         rows.places.resize(room);
         rows.values.resize(room);
     }
@@ -71,6 +98,7 @@ struct Slab {
     bool sorted;
     Offset expected_rows;  // that this thread may compute of a chunk
     Offset n_rows = 0;     // computed
+    EntryLimit& limit;
     RowSorter<Value> sort;
     RowBuffer<Value> last;  // the last row, in cache
     RowBuffer<Value> rows;
@@ -91,9 +119,10 @@ inline std::vector<Offset> order_in_chunks(std::span<const Offset> row_order, Of
 
 }  // namespace detail
 
+// Throws TooManyEntries where the matrix would have more than `most_entries`.
 template <class Index, class Value>
-CsrMatrix<Index, Value> csr_rows(const Product& product, bool sorted, int n_threads,
-                                 const Monitor& monitor) {
+CsrMatrix<Index, Value> csr_rows(const Product& product, bool sorted, Offset most_entries,
+                                 int n_threads, const Monitor& monitor) {
     using Slab = detail::Slab<Value>;
     struct Piece {  // where a row of the chunk is
         const Slab* slab;
@@ -103,8 +132,10 @@ CsrMatrix<Index, Value> csr_rows(const Product& product, bool sorted, int n_thre
     const Offset chunk_rows = detail::rows_of_chunk(n_rows);
     const auto order = detail::order_in_chunks(product.row_order, chunk_rows);
     const Offset block_size = detail::choose_block_size(product);
-    const Offset share = std::min(chunk_rows, n_rows) / std::max(n_threads, 1) + 1;
-    std::vector<std::unique_ptr<Slab>> slabs(static_cast<std::size_t>(std::max(n_threads, 1)));
+    const int n_slabs = sane_threads(n_threads);
+    const Offset share = std::min(chunk_rows, n_rows) / n_slabs + 1;
+    detail::EntryLimit limit(most_entries);
+    std::vector<std::unique_ptr<Slab>> slabs(static_cast<std::size_t>(n_slabs));
     std::vector<Piece> pieces(static_cast<std::size_t>(std::min(chunk_rows, n_rows)));
 
     CsrMatrix<Index, Value> matrix;
@@ -119,7 +150,7 @@ CsrMatrix<Index, Value> csr_rows(const Product& product, bool sorted, int n_thre
         std::atomic<std::size_t> next_slab{0};
         for_each_block(last - first, block_size, n_threads, from_first, [&] {
             auto& slab = slabs[next_slab.fetch_add(1)];
-            if (slab == nullptr) slab = std::make_unique<Slab>(product, sorted, share);
+            if (slab == nullptr) slab = std::make_unique<Slab>(product, sorted, share, limit);
             slab->clear();
             return [&, slab = slab.get()](Offset begin, Offset end, const auto& poll) {
                 const Offset* rows = order.data() + first;
@@ -139,7 +170,8 @@ CsrMatrix<Index, Value> csr_rows(const Product& product, bool sorted, int n_thre
             // Rows to come are taken to be like those so far, and a little longer.
             const double expected =
                 1.02 * static_cast<double>(offsets[last]) * static_cast<double>(n_rows) / last;
-            const Offset room = std::max(offsets[last], static_cast<Offset>(expected));
+            const Offset likely = std::max(offsets[last], static_cast<Offset>(expected));
+            const Offset room = std::min(likely, most_entries);
             matrix.columns.resize(room);
             matrix.values.resize(room);
         }

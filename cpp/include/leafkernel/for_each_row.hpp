@@ -10,9 +10,12 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <span>
+#include <stdexcept>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -199,9 +202,11 @@ private:
         const double factor =
             product_.scale * (product_.query.by_row.empty() ? 1.0 : product_.query.by_row[row]);
         Offset size = 0;
+        bool finite = true;
         const auto keep = [&](SampleId place, double value) {  // written always, kept if not zero
             places[size] = place;
             values[size] = static_cast<Value>(value);
+            finite &= is_finite(values[size]);
             size += values[size] != Value{0};
         };
         // a·b is formed first, so that entry (i, j) equals (j, i) to the last bit.
@@ -219,12 +224,28 @@ private:
         } else {
             sums_.drain([&](SampleId place, Slot sum) { keep(place, weighed(place, sum)); });
         }
+        require_finite(finite);
         return size;
+    }
+
+    static bool is_finite(Value value) {  // false for NaN too
+        return std::abs(value) <= std::numeric_limits<Value>::max();
+    }
+
+    // What is not finite cannot be ranked or added, and must not reach a reducer.
+    static void require_finite(bool finite) {
+        if (finite) return;
+        throw std::overflow_error(
+            std::is_same_v<Value, float>
+                ? "a proximity is too large for float32; use dtype=np.float64, or "
+                  "smaller weights"
+                : "a proximity is too large for float64; use smaller weights");
     }
 
     Offset put_diagonal(Offset row, SampleId* places, Value* values, Offset size) {
         const SampleId own = product_.own[row];
         const auto value = static_cast<Value>(product_.diagonal[row]);
+        require_finite(is_finite(value));
         const Offset at = std::find(places, places + size, own) - places;
         if (at == size) {
             size += value != Value{0};

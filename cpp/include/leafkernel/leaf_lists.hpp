@@ -39,7 +39,7 @@ void for_each_entry(const QueryRows& rows, std::span<const SampleId> order, Offs
 template <class PerTrees>
 void for_each_trees(Offset n_trees, int n_threads, const Monitor& monitor, PerTrees&& per_trees) {
     // Fewer at once where there are more threads than there would be groups.
-    const Offset step = std::clamp<Offset>(n_trees / std::max(n_threads, 1), 1, trees_at_once);
+    const Offset step = std::clamp<Offset>(n_trees / sane_threads(n_threads), 1, trees_at_once);
     for_each_block(n_trees, step, n_threads, monitor, [&] { return per_trees; });
 }
 

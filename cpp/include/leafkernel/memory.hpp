@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <new>
 #include <utility>
@@ -90,6 +91,9 @@ public:
 
     // Keeps what fits in both sizes; the rest is not initialised.
     void resize(Offset size) {
+        // A size that no memory has must not wrap around to a small one.
+        constexpr auto most = std::numeric_limits<Offset>::max() / static_cast<Offset>(sizeof(T));
+        if (size < 0 || size > most) throw std::bad_alloc();
         const std::size_t n_bytes = static_cast<std::size_t>(size) * sizeof(T);
         void* memory = std::realloc(data_, n_bytes > 0 ? n_bytes : 1);
         if (memory == nullptr) throw std::bad_alloc();

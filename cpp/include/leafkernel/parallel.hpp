@@ -17,6 +17,10 @@ namespace leafkernel {
 // Called on the calling thread now and then with the number of items done; throws to stop.
 using Monitor = std::function<void(Offset)>;
 
+// As many threads as were asked for, within reason: each takes memory of its own, and no machine has
+// more cores.
+inline int sane_threads(int n_threads) { return std::clamp(n_threads, 1, 1024); }
+
 // Runs `worker(begin, end, poll)` over [0, n_items) in blocks. `make_worker()` is called once on
 // each thread, so a worker owns its scratch memory. Blocks are handed out in order, to whoever is
 // free; a worker must therefore not depend on which blocks it gets. A worker calls poll() whenever it
@@ -63,7 +67,7 @@ void for_each_block(Offset n_items, Offset block_size, int n_threads, const Moni
     };
 
     const Offset n_blocks = (n_items + block_size - 1) / block_size;
-    const auto n_helpers = std::min<Offset>(std::max(n_threads, 1), std::max<Offset>(n_blocks, 1)) - 1;
+    const Offset n_helpers = std::clamp<Offset>(n_blocks, 1, sane_threads(n_threads)) - 1;
     std::vector<std::thread> helpers;
     helpers.reserve(static_cast<std::size_t>(n_helpers));
     try {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "leafkernel/parallel.hpp"
+#include "leafkernel/require.hpp"
 #include "leafkernel/views.hpp"
 
 namespace leafkernel {
@@ -51,22 +52,20 @@ inline float floor_to_float(double threshold) {
                : rounded;
 }
 
-// The number of leaves of a tree.
-template <class Children>
-Offset count_leaves(Offset n_nodes, const Children& left) {
-    Offset n_leaves = 0;
-    for (Offset node = 0; node < n_nodes; ++node) n_leaves += left(node) < 0;
-    return n_leaves;
-}
-
 // Packs one tree given by arrays over its nodes (anything that can be called with a node), the root
-// first and leaves marked by a negative child. Leaves are numbered in the order of their nodes.
-// Writes as many nodes as the tree has to each output.
+// first and leaves marked by negative children. Leaves are numbered in the order of their nodes. Writes
+// as many nodes as the tree has to each output and returns the number of leaves.
+//
+// The arrays may come from a damaged or hostile file. Throws std::invalid_argument unless each node but
+// the root is the child of exactly one node, all are reached, and every split is on a known feature.
 template <class Children, class Features, class Thresholds, class Missing>
-void pack_tree(Offset n_nodes, const Children& left, const Children& right, const Features& feature,
-               const Thresholds& threshold, const Missing& missing, int left_bits, NodeBits* nodes,
-               std::uint8_t* missing_go_left, std::int32_t* leaf_of_node) {
-    std::vector<std::int32_t> leaf_number(static_cast<std::size_t>(n_nodes));
+Offset pack_tree(Offset n_nodes, Offset n_features, const Children& left, const Children& right,
+                 const Features& feature, const Thresholds& threshold, const Missing& missing,
+                 int left_bits, NodeBits* nodes, std::uint8_t* missing_go_left,
+                 std::int32_t* leaf_of_node) {
+    require(n_nodes > 0, "a tree has no nodes");
+    constexpr std::int32_t inner = -1;
+    std::vector<std::int32_t> leaf_number(static_cast<std::size_t>(n_nodes), inner);
     std::int32_t n_leaves = 0;
     for (Offset node = 0; node < n_nodes; ++node) {
         if (left(node) < 0) leaf_number[static_cast<std::size_t>(node)] = n_leaves++;
@@ -76,22 +75,73 @@ void pack_tree(Offset n_nodes, const Children& left, const Children& right, cons
         std::uint32_t at;
     };
     std::vector<Placed> waiting{{0, 0}};
+    std::vector<bool> has_parent(static_cast<std::size_t>(n_nodes));
+    has_parent[0] = true;  // the root is nobody's child
+    const auto wait = [&](Offset child, std::uint32_t at) {
+        require(child >= 0 && child < n_nodes, "a tree has a child that is not one of its nodes");
+        require(!has_parent[static_cast<std::size_t>(child)], "a node of a tree has two parents");
+        has_parent[static_cast<std::size_t>(child)] = true;
+        waiting.push_back({child, at});
+    };
     std::uint32_t next_free = 1;
     while (!waiting.empty()) {  // depth first, so that a subtree stays together
         const auto [node, at] = waiting.back();
         waiting.pop_back();
-        const bool is_leaf = left(node) < 0;
+        const std::int32_t leaf = leaf_number[static_cast<std::size_t>(node)];
+        const bool is_leaf = leaf != inner;
         const std::uint32_t left_at = is_leaf ? at : next_free;
-        const auto split_on = is_leaf ? 0u : static_cast<std::uint32_t>(feature(node));
+        std::uint32_t split_on = 0;
+        if (is_leaf) {
+            require(right(node) < 0, "a node of a tree has only one child");
+        } else {
+            const Offset found = feature(node);
+            require(found >= 0 && found < n_features,
+                    "a tree splits on a feature that X does not have");
+            split_on = static_cast<std::uint32_t>(found);
+            wait(right(node), left_at + 1);
+            wait(left(node), left_at);
+            next_free += 2;
+        }
         const float split_at =
             is_leaf ? std::numeric_limits<float>::infinity() : floor_to_float(threshold(node));
         nodes[at] = std::bit_cast<NodeBits>(PackedNode{split_at, split_on << left_bits | left_at});
         missing_go_left[at] = is_leaf || missing(node);
-        leaf_of_node[at] = is_leaf ? leaf_number[static_cast<std::size_t>(node)] : -1;
-        if (!is_leaf) {
-            waiting.push_back({right(node), left_at + 1});
-            waiting.push_back({left(node), left_at});
-            next_free += 2;
+        leaf_of_node[at] = leaf;
+    }
+    require(next_free == n_nodes, "a tree has nodes that cannot be reached");
+    return n_leaves;
+}
+
+// Refuses packed trees that a walk could leave or never end in. Throws std::invalid_argument.
+inline void check_table(const RouteTable& table, Offset n_features) {
+    require(table.left_bits > 0 && table.left_bits < 32, "left_bits must lie between 1 and 31");
+    require_size(table.missing_go_left.size(), table.nodes.size(), "missing_go_left");
+    require_size(table.leaf_of_node.size(), table.nodes.size(), "leaf_of_node");
+    require_offsets(table.tree_offsets, table.nodes.size(), "tree_offsets");
+    require_size(table.leaf_offsets.size(), table.tree_offsets.size(), "leaf_offsets");
+    require(table.leaf_offsets.front() == 0 &&
+                std::is_sorted(table.leaf_offsets.begin(), table.leaf_offsets.end()),
+            "leaf_offsets do not ascend from 0");
+    const std::uint32_t left_mask = (std::uint32_t{1} << table.left_bits) - 1;
+    for (Offset tree = 0; tree < table.n_trees(); ++tree) {
+        const Offset first = table.tree_offsets[tree];
+        const Offset n_nodes = table.tree_offsets[tree + 1] - first;
+        const Offset n_leaves = table.leaf_offsets[tree + 1] - table.leaf_offsets[tree];
+        require(n_nodes > 0, "a tree has no nodes");
+        require(n_leaves > 0 && n_leaves <= n_nodes, "a tree cannot have so many leaves");
+        for (Offset at = 0; at < n_nodes; ++at) {
+            const auto node = std::bit_cast<PackedNode>(table.nodes[first + at]);
+            const Offset left = node.feature_and_left & left_mask;
+            const Offset feature = node.feature_and_left >> table.left_bits;
+            const std::int32_t leaf = table.leaf_of_node[first + at];
+            if (left == at) {  // a leaf: everything stays there
+                require(node.threshold == std::numeric_limits<float>::infinity() && feature == 0 &&
+                            table.missing_go_left[first + at] != 0 && leaf >= 0 && leaf < n_leaves,
+                        "a packed leaf is damaged");
+            } else {  // children lie behind their parent, so every walk ends
+                require(left > at && left + 1 < n_nodes && feature < n_features,
+                        "a packed node is damaged");
+            }
         }
     }
 }
@@ -106,6 +156,17 @@ struct SampleRows {
 
     bool is_sparse() const { return !offsets.empty(); }
 };
+
+// Refuses samples whose arrays do not fit together, or that have fewer features than the trees.
+inline void check_samples(const SampleRows& samples, Offset n_features) {
+    require(samples.n_features >= n_features, "samples have fewer features than the trees split on");
+    if (!samples.is_sparse()) return;
+    require_size(samples.columns.size(), samples.values.size(), "columns");
+    require_offsets(samples.offsets, samples.values.size(), "offsets of rows");
+    for (const auto column : samples.columns) {
+        require(column >= 0 && column < samples.n_features, "a column is out of range");
+    }
+}
 
 namespace detail {
 

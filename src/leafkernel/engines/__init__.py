@@ -14,9 +14,19 @@ from scipy.sparse import csr_array
 
 from leafkernel._progress import OnProgress
 from leafkernel._validation import check_choice
-from leafkernel.engines.native import NativeEngine
+from leafkernel.engines.native import NO_LIMIT, NativeEngine, TooManyEntriesError
 from leafkernel.engines.reference import ReferenceEngine
 from leafkernel.kernel import Product
+
+__all__ = [
+    "ENGINES",
+    "NO_LIMIT",
+    "Engine",
+    "NativeEngine",
+    "ReferenceEngine",
+    "TooManyEntriesError",
+    "find_engine",
+]
 
 ENGINES: dict[str, type[Engine]] = {
     "auto": NativeEngine,
@@ -35,9 +45,17 @@ class Engine(Protocol):
         """Threads that it uses."""
 
     def rows(
-        self, product: Product, on_progress: OnProgress | None = None, *, sort: bool = True
+        self,
+        product: Product,
+        on_progress: OnProgress | None = None,
+        *,
+        sort: bool = True,
+        most_entries: int = NO_LIMIT,
     ) -> csr_array:
-        """Return P, shape (m, n): no zeros stored, and columns ascending in each row if asked."""
+        """Return P, shape (m, n): no zeros stored, and columns ascending in each row if asked.
+
+        Raises TooManyEntriesError, and gives up the work, where P has more than ``most_entries``.
+        """
 
     def nearest(
         self, product: Product, k: int, on_progress: OnProgress | None = None

@@ -13,6 +13,10 @@ import leafkernel._native as core
 from leafkernel._progress import OnProgress
 from leafkernel.kernel import Product
 
+#: What ``rows`` raises where the matrix would have more entries than are allowed.
+TooManyEntriesError = core.TooManyEntriesError
+NO_LIMIT = 2**62
+
 
 @dataclass(frozen=True)
 class NativeEngine:
@@ -30,10 +34,17 @@ class NativeEngine:
     wide_indices: bool = False
 
     def rows(
-        self, product: Product, on_progress: OnProgress | None = None, *, sort: bool = True
+        self,
+        product: Product,
+        on_progress: OnProgress | None = None,
+        *,
+        sort: bool = True,
+        most_entries: int = NO_LIMIT,
     ) -> csr_array:
         """Return P, shape (m, n)."""
-        arrays = core.csr_rows(product, sort, self.n_threads, self.wide_indices, on_progress)
+        arrays = core.csr_rows(
+            product, sort, most_entries, self.n_threads, self.wide_indices, on_progress
+        )
         matrix = csr_array(arrays, shape=product.shape)
         matrix.has_canonical_format = matrix.has_sorted_indices = sort
         return matrix

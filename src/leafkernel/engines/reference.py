@@ -11,6 +11,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from leafkernel._progress import OnProgress
+from leafkernel.engines.native import NO_LIMIT, TooManyEntriesError
 from leafkernel.kernel import Product
 
 
@@ -26,10 +27,13 @@ class ReferenceEngine:
         on_progress: OnProgress | None = None,
         *,
         sort: bool = True,  # noqa: ARG002 - its rows are always sorted
+        most_entries: int = NO_LIMIT,
     ) -> csr_array:
         """Return P, shape (m, n)."""
         matrix = csr_array(np.zeros((0, product.shape[1]), dtype=product.dtype))
         rows = list(_dense_rows(product, on_progress))
+        if sum(map(np.count_nonzero, rows)) > most_entries:
+            raise TooManyEntriesError
         return csr_array(np.array(rows)) if rows else matrix
 
     def nearest(
@@ -94,17 +98,21 @@ def _dense_rows(product: Product, on_progress: OnProgress | None) -> Iterator[np
     query = product.query.dense(leaf)
     for i in range(product.n_rows):
         row = np.zeros(index.n_samples)  # by place
-        for t in range(leaf.shape[1]):
-            of_leaf = slice(index.offsets[leaf[i, t]], index.offsets[leaf[i, t] + 1])
-            weights = index.scale * by_leaf[leaf[i, t]] * member_weights[of_leaf].astype(np.float64)
-            row[index.members[of_leaf]] += query[i, t] * weights
-        row *= by_place
+        with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused below
+            for t in range(leaf.shape[1]):
+                of_leaf = slice(index.offsets[leaf[i, t]], index.offsets[leaf[i, t] + 1])
+                factor = index.scale * by_leaf[leaf[i, t]]
+                weights = factor * member_weights[of_leaf].astype(np.float64)
+                row[index.members[of_leaf]] += query[i, t] * weights
+            row *= by_place
         if product.reference_oob is not None and product.query_oob is not None:
             shared_bits = product.query_oob[i] & product.reference_oob
             shared = np.unpackbits(shared_bits.view(np.uint8), axis=1).sum(axis=1, dtype=np.int64)
             row = np.divide(row, shared, out=np.zeros_like(row), where=shared > 0)
         if product.diagonal is not None and product.own is not None:
             row[product.own[i]] = product.diagonal[i]
+        if not (np.abs(row) <= np.finfo(product.dtype).max).all():
+            raise OverflowError(f"a proximity is too large for {product.dtype}.")
         by_sample = np.empty(index.n_samples, dtype=product.dtype)
         by_sample[index.sample_at] = row
         yield by_sample

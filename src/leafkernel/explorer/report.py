@@ -176,7 +176,7 @@ def build_report(
     >>> build_report(prox, data.data, labels, title="iris", method="pca").n_rows
     150
     """
-    check_proximity(prox)
+    prox = check_proximity(prox)
     check_choice("method", method, MAPS)
     check_count("n_neighbors", n_neighbors)
     X = X.tocsr() if issparse(X) else X

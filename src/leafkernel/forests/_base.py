@@ -66,7 +66,8 @@ class FittedForest(ABC):
     def features(self, X: Any) -> Array:
         """Return the samples as numbers, with the columns that :meth:`path_features` speaks of."""
         try:
-            return np.asarray(X.toarray() if issparse(X) else X, dtype=np.float64)
+            # A copy: X may change while a scheme still reads the samples.
+            return np.array(X.toarray() if issparse(X) else X, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise Unavailable(f"X holds more than numbers ({error}); use 'kerf'") from error
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from scipy.sparse import issparse
 
 import leafkernel._native as core
 from leafkernel.forests._base import Array
+from leafkernel.forests._trees import TreeArrays
 from leafkernel.weighting import leaf_id_type
 
 
@@ -25,42 +26,90 @@ class RouteTable:
 
     Attributes
     ----------
-    nodes : ndarray of uint64
-        Threshold, feature and left child of each node; trees one behind the other.
-    missing_go_left : ndarray of uint8
-        Where a missing value goes.
-    leaf_of_node : ndarray of int32
-        Number of each leaf within its tree.
-    tree_offsets, leaf_offsets : ndarray of int64 of shape (T + 1,)
-        First node and first leaf of each tree.
-    left_bits : int
-        Bits of the left child; the feature has the other bits of 32.
-    n_features : int
-        Number of features of a sample.
+    packed : PackedTrees
+        Threshold, feature and left child of each node; trees one behind the other. The compiled
+        core checks every node when it makes this object, and follows them without looking after
+        that.
     """
 
-    nodes: npt.NDArray[np.uint64]
-    missing_go_left: npt.NDArray[np.uint8]
-    leaf_of_node: npt.NDArray[np.int32]
-    tree_offsets: npt.NDArray[np.int64]
-    leaf_offsets: npt.NDArray[np.int64]
-    left_bits: int
-    n_features: int
+    packed: core.PackedTrees
 
     @classmethod
     def pack(
         cls, trees: Sequence[Any], n_features: int, *, n_threads: int = 1
     ) -> RouteTable | None:
-        """Pack trees; None where a feature and a child do not fit in 32 bits together."""
-        left_bits = max(tree.node_count for tree in trees).bit_length()
-        if left_bits + max(n_features - 1, 1).bit_length() > 32:
-            return None
-        packed = core.pack_trees(list(trees), left_bits, n_threads)
-        return cls(*packed, left_bits=left_bits, n_features=n_features)
+        """Check and pack trees; None where a feature and a child do not fit in 32 bits together.
+
+        The arrays are copied, so that later changes of the trees change nothing.
+        """
+        packed = core.pack_trees(list(trees), n_features, n_threads)
+        return None if packed is None else cls(packed)
+
+    @property
+    def leaf_offsets(self) -> npt.NDArray[np.int64]:
+        """First leaf of each tree, and the number of leaves; shape (T + 1,)."""
+        return self.packed.leaf_offsets
 
     def leaves(self, X: Any, *, n_threads: int) -> Array:
         """Return global leaf ids, shape (n, T), for X as scikit-learn validates it: float32."""
         wide = leaf_id_type(int(self.leaf_offsets[-1])) is np.int64
         if issparse(X):
-            return core.route_sparse(self, X.data, X.indices, X.indptr, X.shape[1], wide, n_threads)
-        return core.route_dense(self, np.ascontiguousarray(X), wide, n_threads)
+            return core.route_sparse(
+                self.packed, X.data, X.indices, X.indptr, X.shape[1], wide, n_threads
+            )
+        return core.route_dense(self.packed, np.ascontiguousarray(X), wide, n_threads)
+
+    def trees(self) -> UnpackedTrees:
+        """Return the trees with their splits."""
+        return UnpackedTrees(self.packed)
+
+
+class UnpackedTrees(Sequence[TreeArrays]):
+    """The trees of a table with their splits, each unpacked when it is asked for.
+
+    Inner nodes come first, then the leaves in their order. Thresholds are rounded down to float32,
+    the type that values are compared in.
+    """
+
+    def __init__(self, packed: core.PackedTrees) -> None:
+        self._packed = packed
+
+    def __len__(self) -> int:
+        return len(self._packed.tree_offsets) - 1
+
+    @overload
+    def __getitem__(self, which: int) -> TreeArrays: ...
+
+    @overload
+    def __getitem__(self, which: slice) -> list[TreeArrays]: ...
+
+    def __getitem__(self, which: int | slice) -> TreeArrays | list[TreeArrays]:
+        found = range(len(self))[which]
+        return self._unpack(found) if isinstance(found, int) else [self._unpack(t) for t in found]
+
+    def _unpack(self, tree: int) -> TreeArrays:
+        packed = self._packed
+        nodes = slice(packed.tree_offsets[tree], packed.tree_offsets[tree + 1])
+        words = packed.nodes[nodes].view(np.uint32).reshape(-1, 2)
+        left = (words[:, 1] & ((1 << packed.left_bits) - 1)).astype(np.int64)
+        leaf = packed.leaf_of_node[nodes]
+        is_leaf = leaf >= 0
+        # The packed place of each node in the new order, and the new number of each place.
+        n_inner = len(leaf) - int(is_leaf.sum())
+        place = np.empty(len(leaf), dtype=np.int64)
+        place[:n_inner] = np.flatnonzero(~is_leaf)
+        place[n_inner + leaf[is_leaf]] = np.flatnonzero(is_leaf)
+        number = np.empty_like(place)
+        number[place] = np.arange(len(place))
+        inner = place[:n_inner]
+
+        def with_leaves(of_inner: Array, of_leaf: int) -> Array:
+            return np.concatenate([of_inner, np.full(len(leaf) - n_inner, of_leaf, of_inner.dtype)])
+
+        return TreeArrays(
+            with_leaves(number[left[inner]], -1),
+            with_leaves(number[left[inner] + 1], -1),
+            with_leaves((words[inner, 1] >> packed.left_bits).astype(np.int64), -2),
+            with_leaves(words[inner, 0].view(np.float32).astype(np.float64), -2),
+            with_leaves(packed.missing_go_left[nodes][inner], 0),
+        )

@@ -72,9 +72,7 @@ class CustomForest(FittedForest):
 
     def tree_weights(self, leaf: Array) -> Array:
         """Return each tree's weight in the ensemble, shape (T,)."""
-        weights = np.asarray(self._ask("tree_weights"), dtype=np.float64)
-        check_tree_weights(weights, leaf.shape[1])
-        return weights
+        return check_tree_weights(self._ask("tree_weights"), leaf.shape[1])
 
     def path_features(self) -> tuple[Array, Array]:
         """Return (offsets, features): the distinct features on the path to each leaf, ascending."""

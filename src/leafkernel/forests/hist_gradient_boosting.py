@@ -26,22 +26,23 @@ class HistForest(BoostedTrees):
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
         self._model = copy(estimator)  # fitting the estimator again elsewhere changes nothing
-        self._trees = [tree for of_round in estimator._predictors for tree in of_round]
-        self.leaf_offsets = offsets_of([tree.get_n_leaf_nodes() for tree in self._trees])
-        self._numbered = [_number_leaves(tree) for tree in self._trees]
+        trees = [tree for of_round in estimator._predictors for tree in of_round]
+        self._values = [tree.nodes["value"][tree.nodes["is_leaf"] == 1] for tree in trees]
+        self.leaf_offsets = offsets_of([len(values) for values in self._values])
+        self._trees = [_number_leaves(tree) for tree in trees]
 
     def leaves(self, X: Any, *, n_threads: int = 1) -> Array:
         """Return the leaf that each sample reaches in each tree, shape (n, T)."""
         X = self._model._preprocess_X(X, reset=False)
         categories = self._model._bin_mapper.make_known_categories_bitsets()
         leaf = np.empty((len(X), len(self._trees)), leaf_id_type(int(self.leaf_offsets[-1])))
-        for t, tree in enumerate(self._numbered):
+        for t, tree in enumerate(self._trees):
             leaf[:, t] = tree.predict(X, *categories, n_threads) + self.leaf_offsets[t]
         return leaf
 
     def leaf_values(self) -> Array:
         """Return what each leaf adds to the model, shape (L,)."""
-        return np.concatenate([t.nodes["value"][t.nodes["is_leaf"] == 1] for t in self._trees])
+        return np.concatenate(self._values)
 
     def path_features(self) -> tuple[Array, Array]:
         """Return (offsets, features): the distinct features on the path to each leaf, ascending."""
@@ -57,10 +58,12 @@ class HistForest(BoostedTrees):
 
 
 def _number_leaves(tree: Any) -> Any:
+    """Return a copy of a tree whose leaves have their numbers for values."""
     nodes = tree.nodes.copy()
     is_leaf = nodes["is_leaf"] == 1
     nodes["value"][is_leaf] = np.arange(is_leaf.sum())
-    return type(tree)(nodes, tree.binned_left_cat_bitsets, tree.raw_left_cat_bitsets)
+    bitsets = tree.binned_left_cat_bitsets.copy(), tree.raw_left_cat_bitsets.copy()
+    return type(tree)(nodes, *bitsets)
 
 
 def _as_arrays(nodes: Array, columns: Array) -> TreeArrays:

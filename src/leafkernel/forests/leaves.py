@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
-from leafkernel._validation import check_tree_weights
+from leafkernel._validation import check_tree_weights, refuse_masked
 from leafkernel.forests._base import Array, FittedForest, InBag, Unavailable
 from leafkernel.forests._trees import offsets_of
 from leafkernel.weighting import leaf_id_type
@@ -61,12 +61,14 @@ class RawLeavesForest(FittedForest):
 
     def __init__(self, estimator: RawLeaves) -> None:
         self.estimator = estimator
-        self.leaf_offsets = offsets_of([len(ids) + 1 for ids in estimator.leaf_ids_])
+        # A copy, so that fitting the estimator again elsewhere changes nothing.
+        self._ids = [np.array(ids) for ids in estimator.leaf_ids_]
+        self.leaf_offsets = offsets_of([len(ids) + 1 for ids in self._ids])
 
     def leaves(self, X: Any, *, n_threads: int = 1) -> Array:
         """Return global leaf ids, shape (n, T)."""
-        raw = check_leaves(X, n_trees=self.estimator.n_features_in_)
-        return number_leaves(raw, self.estimator.leaf_ids_, self.leaf_offsets)
+        raw = check_leaves(X, n_trees=len(self._ids))
+        return number_leaves(raw, self._ids, self.leaf_offsets)
 
     def in_bag(
         self, X: Any, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1
@@ -80,9 +82,7 @@ class RawLeavesForest(FittedForest):
         """Return the tree weights that were given."""
         if self.estimator.tree_weights is None:
             raise Unavailable("from_leaves was given none; pass tree_weights=... or use 'uniform'")
-        weights = np.asarray(self.estimator.tree_weights, dtype=np.float64)
-        check_tree_weights(weights, leaf.shape[1])
-        return weights
+        return check_tree_weights(self.estimator.tree_weights, leaf.shape[1])
 
     def path_features(self) -> tuple[Array, Array]:
         """Refuse: leaf ids do not tell how they were reached."""
@@ -103,8 +103,9 @@ def number_leaves(raw: Array, known_ids: list[Array], leaf_offsets: Array) -> Ar
 
 
 def check_in_bag_weights(in_bag: Any, shape: tuple[int, ...]) -> InBag:
-    """Return in-bag weights as they were given, or say what is wrong with them."""
-    weights = np.asarray(in_bag)
+    """Return a copy of in-bag weights as they were given, or say what is wrong with them."""
+    refuse_masked("in_bag", in_bag)
+    weights = np.array(in_bag)
     if weights.dtype.kind not in "buif":
         raise TypeError(f"in_bag must be numeric; got dtype {weights.dtype}.")
     if weights.shape != shape:
@@ -123,6 +124,7 @@ def check_leaves(leaves: Any, *, n_trees: int | None = None) -> npt.NDArray[np.i
     """Return leaf ids as int64 of shape (n, T), or say what is wrong with them."""
     if issparse(leaves):
         raise TypeError("leaves is a sparse matrix, but every entry is a leaf id; give it dense.")
+    refuse_masked("leaves", leaves)
     array = np.asarray(leaves)
     if array.ndim != 2:
         raise ValueError(
@@ -140,8 +142,13 @@ def check_leaves(leaves: Any, *, n_trees: int | None = None) -> npt.NDArray[np.i
             raise ValueError("leaves must be whole numbers; found fractions, NaN or infinity.")
     elif array.dtype.kind not in "iu":
         raise TypeError(f"leaves must be integers; got dtype {array.dtype}.")
-    if int(array.max()) > (2**53 if array.dtype.kind == "f" else 2**63 - 1):
-        raise ValueError("leaves has ids too large to tell apart; number them anew, from 0 on.")
+    # From this number on, neighboring whole numbers are the same float.
+    limit = 2 ** (np.finfo(array.dtype).nmant + 1) if array.dtype.kind == "f" else 2**63
+    if int(array.max()) >= min(limit, 2**63):
+        raise ValueError(
+            f"leaves holds the id {int(array.max())}, but ids of type {array.dtype} run together "
+            f"from {min(limit, 2**63)} on; give integers, or number the leaves of each tree from 0."
+        )
     if (array < 0).any():
         raise ValueError(f"leaves must be nonnegative; found {array.min()}.")
     return array.astype(np.int64, copy=False)

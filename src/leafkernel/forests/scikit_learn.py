@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from abc import abstractmethod
 from collections.abc import Sequence
+from copy import copy, deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,7 @@ from sklearn.ensemble import (
 )
 from sklearn.pipeline import Pipeline
 from sklearn.tree import BaseDecisionTree
+from sklearn.tree._tree import Tree as SklearnTree
 
 from leafkernel._validation import check_numbers, describe
 from leafkernel.forests._base import Array, FittedForest, InBag, Unavailable
@@ -77,23 +79,27 @@ def adapt(estimator: Any, *, n_threads: int = 1) -> FittedForest:
 class _TreesOfSklearn(FittedForest):
     """Trees in the array form that scikit-learn keeps.
 
-    They are held here, so that fitting the estimator again elsewhere changes nothing.
+    Fitting the estimator again elsewhere changes nothing here: the nodes are copied, and a copy of
+    the estimator checks the columns of X.
     """
 
     def __init__(self, estimator: Any, trees: Sequence[Any], n_threads: int) -> None:
         self.estimator = estimator
-        self._trees = trees
+        self._checker = _without_trees(estimator)
         self._table = RouteTable.pack(trees, estimator.n_features_in_, n_threads=n_threads)
+        self._kept = deepcopy(list(trees)) if self._table is None else []
         # Leaves are numbered in the order of their nodes: global ids that grow with the tree.
-        self.leaf_offsets = count_leaves(trees) if self._table is None else self._table.leaf_offsets
+        self.leaf_offsets = (
+            count_leaves(self._kept) if self._table is None else self._table.leaf_offsets
+        )
 
     def leaves(self, X: Any, *, n_threads: int = 1) -> Array:
         """Return the leaf that each sample reaches in each tree, shape (n, T)."""
         X = self.validate(X)
         if self._table is not None:
             return self._table.leaves(X, n_threads=n_threads)
-        leaf = np.empty((X.shape[0], len(self._trees)), leaf_id_type(int(self.leaf_offsets[-1])))
-        for t, tree in enumerate(self._trees):
+        leaf = np.empty((X.shape[0], len(self._kept)), leaf_id_type(int(self.leaf_offsets[-1])))
+        for t, tree in enumerate(self._kept):
             number = np.cumsum(tree.children_left < 0) - 1
             leaf[:, t] = number[tree.apply(X)] + self.leaf_offsets[t]
         return leaf
@@ -104,11 +110,11 @@ class _TreesOfSklearn(FittedForest):
 
     def path_features(self) -> tuple[Array, Array]:
         """Return (offsets, features): the distinct features on the path to each leaf, ascending."""
-        return features_on_paths(self._trees)
+        return features_on_paths(self.trees())
 
     def trees(self) -> Sequence[Tree]:
         """Return the trees with their splits, which compare float32 values."""
-        return self._trees
+        return self._kept if self._table is None else self._table.trees()
 
     def __str__(self) -> str:
         return describe(self.estimator)
@@ -118,12 +124,12 @@ class BaggedForest(_TreesOfSklearn):
     """RandomForest, ExtraTrees and the like: trees grown apart, perhaps on draws of the samples."""
 
     def __init__(self, estimator: Any, n_threads: int = 1) -> None:
-        super().__init__(estimator, [tree.tree_ for tree in estimator.estimators_], n_threads)
+        super().__init__(estimator, [_tree_of(tree) for tree in estimator.estimators_], n_threads)
 
     def validate(self, X: Any) -> Any:
         """Return X as the float32 array or CSR matrix that the trees take, or refuse it."""
         # Private, and what predict and apply begin with: read on scikit-learn 1.4.0 to 1.9.1.
-        return self.estimator._validate_X_predict(X)
+        return self._checker._validate_X_predict(X)
 
     def in_bag(
         self, X: Any, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1
@@ -155,12 +161,11 @@ class BoostedForest(_TreesOfSklearn, BoostedTrees):
     """GradientBoosting: trees grown one after the other; one for each class and round."""
 
     def __init__(self, estimator: Any, n_threads: int = 1) -> None:
-        trees = [tree.tree_ for tree in estimator.estimators_.ravel()]
-        super().__init__(estimator, trees, n_threads)
+        super().__init__(estimator, _trees_of_rounds(estimator), n_threads)
 
     def validate(self, X: Any) -> Any:
         """Return X as the float32 array or CSR matrix that the trees take, or refuse it."""
-        return check_numbers(self.estimator, X)  # apply() looks at neither names nor NaN
+        return check_numbers(self._checker, X)  # apply() looks at neither names nor NaN
 
     def leaf_values(self) -> Array:
         """Return what each leaf adds to the model, shape (L,)."""
@@ -169,14 +174,16 @@ class BoostedForest(_TreesOfSklearn, BoostedTrees):
                 f"{self} with dropout_rate does not tell what its trees add in the end; give "
                 "weights of your own with Boosted(tree_weights=...), or use 'uniform'"
             )
-        values = [tree.value[tree.children_left < 0, 0, 0] for tree in self._trees]
+        trees = _trees_of_rounds(self.estimator)
+        values = [tree.value[tree.children_left < 0, 0, 0] for tree in trees]
         return np.concatenate(values) * float(self.estimator.learning_rate)
 
     def tree_weights(self, leaf: Array) -> Array:
         """Return the variance over the training samples of what each tree adds to the model."""
         if self.estimator.subsample < 1.0:  # they counted only their draws: X must do
             return super().tree_weights(leaf)
-        counts = [tree.n_node_samples[tree.children_left < 0] for tree in self._trees]
+        trees = _trees_of_rounds(self.estimator)
+        counts = [tree.n_node_samples[tree.children_left < 0] for tree in trees]
         # The trees counted all training samples, whatever X holds.
         return weighted_variances(self.leaf_values(), np.concatenate(counts), self.leaf_offsets)
 
@@ -185,11 +192,11 @@ class SingleTree(_TreesOfSklearn):
     """A DecisionTree or ExtraTree alone."""
 
     def __init__(self, estimator: Any, n_threads: int = 1) -> None:
-        super().__init__(estimator, [estimator.tree_], n_threads)
+        super().__init__(estimator, [_tree_of(estimator)], n_threads)
 
     def validate(self, X: Any) -> Any:
         """Return X as the float32 array or CSR matrix that the tree takes, or refuse it."""
-        return self.estimator._validate_X_predict(X, check_input=True)
+        return self._checker._validate_X_predict(X, check_input=True)
 
     def in_bag(
         self, X: Any, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1
@@ -206,23 +213,24 @@ class _TreesOfOthers(_TreesOfSklearn):
     """Ensembles of any estimator, here of trees."""
 
     def __init__(self, estimator: Any, n_threads: int = 1) -> None:
-        self._members = [_without_sampler(member) for member in estimator.estimators_]
-        for member in self._members:
+        members = [_without_sampler(member) for member in estimator.estimators_]
+        for member in members:
             if not isinstance(member, BaseDecisionTree):
                 raise TypeError(
                     f"{describe(estimator)} holds {describe(member)}, which is no tree; build it "
                     "of DecisionTree or ExtraTree, or give one of its members as the forest."
                 )
-        whole = [np.arange(estimator.n_features_in_)] * len(self._members)
+        self._first = members[0]
+        whole = [np.arange(estimator.n_features_in_)] * len(members)
         features = getattr(estimator, "estimators_features_", whole)
-        trees = [_on_features(m.tree_, f) for m, f in zip(self._members, features, strict=True)]
+        trees = [_on_features(_tree_of(m), f) for m, f in zip(members, features, strict=True)]
         super().__init__(estimator, trees, n_threads)
 
     def validate(self, X: Any) -> Any:
         """Return X as the float32 array or CSR matrix that the trees take, or refuse it."""
-        tree = self._members[0]
         # Private, and what the trees' own predict asks: read on scikit-learn 1.4.0 to 1.9.1.
-        return check_numbers(self.estimator, X, missing=tree._support_missing_values(X))
+        missing = self._first._support_missing_values(X)
+        return check_numbers(self._checker, X, missing=missing)
 
 
 class BaggingOfTrees(_TreesOfOthers):
@@ -263,7 +271,7 @@ class AdaBoostOfTrees(_TreesOfOthers):
     def tree_weights(self, leaf: Array) -> Array:
         """Return the weights of the trees in the vote."""
         # The array is as long as the number of trees asked for, of which some may be missing.
-        weights: Array = self.estimator.estimator_weights_[: len(self._trees)]
+        weights: Array = self.estimator.estimator_weights_[: len(self.estimator.estimators_)]
         return weights.astype(np.float64)
 
 
@@ -294,18 +302,48 @@ def _without_sampler(member: Any) -> Any:
     return member
 
 
-def _on_features(tree: Any, features: Array) -> _TreeOnFeatures:
-    renamed = np.where(tree.feature >= 0, np.asarray(features)[tree.feature], tree.feature)
+def _on_features(tree: Any, features: Any) -> _TreeOnFeatures:
+    features = np.asarray(features)
+    inner = tree.children_left >= 0
+    split_on = tree.feature[inner]
+    if split_on.size and not 0 <= split_on.min() <= split_on.max() < len(features):
+        raise ValueError("a tree splits on a feature that its ensemble did not give to it.")
+    renamed = np.full_like(tree.feature, -1)
+    renamed[inner] = features[split_on]
     return _TreeOnFeatures(
         tree.node_count,
         tree.children_left,
         tree.children_right,
-        renamed.astype(tree.feature.dtype),
+        renamed,
         tree.threshold,
         tree.missing_go_to_left,
         tree,
-        np.asarray(features),
+        features,
     )
+
+
+def _tree_of(member: Any) -> Tree:
+    """Return the tree that a fitted estimator keeps, of no other type than scikit-learn's."""
+    tree = member.tree_
+    if type(tree) is not SklearnTree:
+        raise TypeError(
+            f"{describe(member)} keeps a {type(tree).__name__} as its tree_, not a Tree of "
+            "scikit-learn; was the model damaged?"
+        )
+    return tree  # type: ignore[no-any-return]
+
+
+def _trees_of_rounds(boosting: Any) -> list[Any]:
+    """Return the trees of GradientBoosting, round after round."""
+    return [_tree_of(tree) for tree in boosting.estimators_.ravel()]
+
+
+def _without_trees(estimator: Any) -> Any:
+    """Return a copy of an ensemble that can still check the columns of X, and keeps no more."""
+    checker = copy(estimator)
+    if hasattr(checker, "estimators_"):
+        checker.estimators_ = estimator.estimators_[:1]  # it is asked about missing values
+    return checker
 
 
 def _all_alike(forest: FittedForest) -> str:

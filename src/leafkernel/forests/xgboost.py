@@ -50,7 +50,7 @@ class XGBoostForest(BoostedTrees):
 
     def __init__(self, estimator: Any, booster: Any, best: int | None) -> None:
         self.estimator = estimator
-        self._booster = booster
+        self._booster = booster.copy()  # loading or training it elsewhere changes nothing
         self._missing = getattr(estimator, "missing", np.nan)
         # The documented JSON form of a model: plain arrays for each tree.
         model = json.loads(bytes(booster.save_raw(raw_format="json")))

@@ -98,7 +98,7 @@ def plot_neighbors(
     >>> len(bars.patches)
     5
     """
-    check_proximity(prox)
+    prox = check_proximity(prox)
     check_length("X", X, prox.n_samples_fit_)
     if (x is None) == (row is None):
         given = "neither" if x is None else "both"

@@ -82,7 +82,7 @@ def plot_proximity(
     >>> ax.images[0].get_array().shape
     (60, 60)
     """
-    check_proximity(prox)
+    prox = check_proximity(prox)
     n = prox.n_samples_fit_
     n_bins = check_count("n_bins", n_bins)
     target = Target.of(y, n, what="training samples")

@@ -45,11 +45,11 @@ class Boosted(WeightScheme):
 
     def query(self, samples: Samples, forest: ForestStats) -> Weighting:
         """Return q = w."""
-        given = self.tree_weights
-        if given is None:
-            tree_weights = forest.tree_weights
+        if self.tree_weights is None:
+            weights = forest.tree_weights
         else:
-            tree_weights = np.asarray(given, dtype=float)
-            check_tree_weights(tree_weights, forest.n_trees)
-        share = np.sqrt(ratio(tree_weights, tree_weights.sum()))
+            weights = check_tree_weights(self.tree_weights, forest.n_trees)
+        # By a power of two, which rounds nothing: the sum of very large weights would be infinite.
+        weights = np.ldexp(weights, -np.frexp(weights.max())[1])
+        share = np.sqrt(ratio(weights, weights.sum()))
         return Weighting(by_leaf=np.repeat(share, np.diff(forest.leaf_offsets)))

@@ -10,10 +10,10 @@ import numpy.typing as npt
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor, RandomTreesEmbedding
 from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_array, column_or_1d
 
 from leafkernel._repr import FittedRepr
-from leafkernel._validation import check_columns, check_values
+from leafkernel._validation import check_columns, check_values, refuse_masked
 from leafkernel.forests import Unavailable, fit_if_needed
 from leafkernel.proximity import ForestProximity
 from leafkernel.schemes import WeightScheme
@@ -105,6 +105,7 @@ class ProximityTask(FittedRepr):
         """Fit what is not fitted yet, and learn the columns of X."""
         proximity = self._make_proximity(y)
         if is_fitted(proximity):
+            proximity = proximity._snapshot()  # the user may fit it again
             check_same_samples(proximity, X)
         else:
             proximity = self._fitted(proximity, X, y, sample_weight)
@@ -175,14 +176,13 @@ def is_fitted(proximity: ForestProximity) -> bool:
 
 
 def check_proximity(proximity: Any) -> ForestProximity:
-    """Refuse anything but a fitted proximity."""
+    """Return a fitted proximity as it is now, or refuse what is none."""
     if not isinstance(proximity, ForestProximity):
         raise TypeError(
             "expected a fitted ForestProximity first; got an object of type "
             f"{type(proximity).__name__}. Wrap a forest: ForestProximity(forest).fit(X, y)."
         )
-    check_is_fitted(proximity, "kernel_")
-    return proximity
+    return proximity._snapshot()
 
 
 def check_same_samples(proximity: ForestProximity, X: Any) -> None:
@@ -224,7 +224,8 @@ def _is_missing(value: Any) -> bool:
 
 
 def refuse_missing(y: Any) -> None:
-    """Refuse targets that are missing or infinite, of whatever type."""
+    """Refuse targets that are missing, masked or infinite, of whatever type."""
+    refuse_masked("y", y)
     values = np.asarray(y)
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         raise ValueError("Input y contains NaN or infinity; give every training sample a target.")

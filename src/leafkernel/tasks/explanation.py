@@ -166,7 +166,7 @@ def explain_prediction(
       123   7.6%   virginica
       127   5.7%   virginica
     """
-    check_proximity(prox)
+    prox = check_proximity(prox)
     n = check_count("n", n)
     if (x is None) == (row is None):
         given = "neither" if x is None else "both"
@@ -242,7 +242,7 @@ def local_importance(prox: ForestProximity, X: Any = None, *, normalize: bool = 
     >>> local_importance(prox, X[:2]).shape
     (2, 4)
     """
-    check_proximity(prox)
+    prox = check_proximity(prox)
     check_flag("normalize", normalize)
     trees, names = read_trees(prox, "local_importance")
     product, kernel = prox._product(X), prox.kernel_

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, Literal
 
 import numpy as np
@@ -286,14 +287,15 @@ class ForestKernel(Kernel):
 
     def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:  # noqa: FBT001, FBT002 - as scikit-learn calls it
         """Return the kernel between X and Y, shape (n_X, n_Y), and its (empty) gradient."""
-        left = self._coordinates(X)
-        right = left if Y is None else self._coordinates(Y)
+        prox = self._checked()
+        left = prox.query_map(X)
+        right = left if Y is None else prox.query_map(Y)
         kernel = (left @ right.T).toarray().astype(np.float64)
         return (kernel, np.empty((*kernel.shape, 0))) if eval_gradient else kernel
 
     def diag(self, X: Any) -> npt.NDArray[np.float64]:
         """Return the kernel of each sample with itself, shape (n_X,)."""
-        coordinates = self._coordinates(X)
+        coordinates = self._checked().query_map(X)
         return np.asarray(coordinates.multiply(coordinates).sum(axis=1), np.float64).ravel()
 
     def is_stationary(self) -> bool:
@@ -301,20 +303,21 @@ class ForestKernel(Kernel):
         return False
 
     def __sklearn_clone__(self) -> ForestKernel:
-        # Processes clone their kernel before they use it, which would take the fit from the forest.
-        return ForestKernel(self.prox)
+        # Processes clone their kernel before they use it. The clone keeps the fit, as it is now.
+        return ForestKernel(copy(self.prox))
 
     def __repr__(self) -> str:
         return f"ForestKernel({self.prox!r})"
 
-    def _coordinates(self, X: Any) -> csr_array:
+    def _checked(self) -> ForestProximity:
+        """Return the proximity, if it can be a covariance."""
         prox = check_proximity(self.prox)
         if not prox.scheme_.symmetric or "in_bag" in prox.scheme_.needs:
             raise ValueError(
                 f"weight_scheme={prox.scheme_.name!r} is no covariance: it is not one symmetric "
                 "function of training and new samples; use 'kerf' or 'uniform'."
             )
-        return prox.query_map(X)
+        return prox
 
 
 def _dense(prox: ForestProximity, X: Any) -> npt.NDArray[np.float64]:

@@ -105,7 +105,7 @@ def outlier_scores(
     >>> int(outlier_scores(prox, y).argmax()) in (70, 83, 106, 119, 133)  # the usual suspects
     True
     """
-    check_proximity(prox)
+    prox = check_proximity(prox)
     return _Judge(prox, y, convention).of_training()
 
 

@@ -236,7 +236,7 @@ def explain_pair(prox: ForestProximity, a: Any, b: Any) -> PairExplanation:
     >>> round(float(explained.shares.sum()), 6)
     1.0
     """
-    check_proximity(prox)
+    prox = check_proximity(prox)
     trees, names = read_trees(prox, "explain_pair")
     first, second = _query(prox, a, "a"), _query(prox, b, "b")
     stats = prox.kernel_.forest

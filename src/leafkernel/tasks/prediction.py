@@ -144,7 +144,7 @@ def trust_scores(
     >>> trust_scores(prox, y, X[[0, 70]]).round(1)
     array([1. , 0.4])
     """
-    check_proximity(prox)
+    prox = check_proximity(prox)
     classes, codes = check_labels(y, prox.n_samples_fit_)
     if correct is None:
         right = _right_out_of_bag(prox, classes, codes)

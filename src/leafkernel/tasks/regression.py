@@ -101,7 +101,7 @@ class ProximityRegressor(RegressorMixin, WeightedPrediction):
 
     def _learn(self, proximity: ForestProximity, y: Any) -> None:
         check_length("y", y, proximity.n_samples_fit_)
-        self._y = y
+        self._y = np.array(y)  # a copy: y may change
         self.mean_ = y.mean(axis=0)
         self.__dict__.pop("calibration_", None)  # it was of another fit
 

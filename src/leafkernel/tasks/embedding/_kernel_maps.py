@@ -6,7 +6,6 @@ Each map is fitted to the training samples and then takes others; none forms P.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy.typing as npt
 from scipy.sparse.linalg import LinearOperator, svds
 from sklearn.utils import check_random_state
 
+from leafkernel._lazy import lazy
 from leafkernel._validation import count_threads
 from leafkernel.kernel import Product
 from leafkernel.leaf_index import Samples
@@ -54,7 +54,7 @@ class LeafCoordinates:
         """Multiply the rows of unseen samples with V, shape (n, c)."""
         return self._apply(self._product(self.prox._unseen(X)), V)
 
-    @cached_property
+    @lazy
     def _training_product(self) -> Product:
         return self._product(None)
 
@@ -89,7 +89,7 @@ class Proximities:
         """Multiply the rows of unseen samples with V, shape (n, c)."""
         return self.prox.weighted_sums(V, X)
 
-    @cached_property
+    @lazy
     def _operator(self) -> ProximityOperator:
         return self.prox.operator()
 
@@ -115,13 +115,13 @@ class SquaredDistances:
         """Multiply the rows of unseen samples with V, shape (n, c)."""
         return self._proximities.of_unseen(X, V) / 2
 
-    @cached_property
+    @lazy
     def _proximities(self) -> Proximities:
         return Proximities(self.prox)
 
-    @cached_property
+    @lazy
     def _missing(self) -> Array:
-        """What the diagonal lacks to one, shape (n, 1)."""
+        """Return one minus the diagonal, shape (n, 1)."""
         kernel = self.prox.kernel_
         own = kernel.scheme_diagonal() if kernel.own_diagonal is None else kernel.own_diagonal
         return np.asarray(1 - own)[:, None]

@@ -97,7 +97,7 @@ def class_prototypes(
     >>> class_prototypes(prox, X, y).median.round(1)[0]
     array([5. , 3.4, 1.5, 0.2])
     """
-    check_proximity(prox)
+    prox = check_proximity(prox)
     classes, codes = check_labels(y, prox.n_samples_fit_)
     check_length("X", X, prox.n_samples_fit_)
     try:

@@ -87,7 +87,7 @@ def select_prototypes(
     >>> select_prototypes(prox, y, n_prototypes=2).labels
     array([0, 0, 1, 1, 2, 2])
     """
-    check_proximity(prox)
+    prox = check_proximity(prox)
     classes, codes = check_labels(y, prox.n_samples_fit_)
     if n_prototypes == "auto":
         most = check_count("max_prototypes", max_prototypes)
@@ -133,7 +133,7 @@ def medoids(prox: ForestProximity, labels: Any) -> dict[Any, int]:
     >>> [int(y[row]) for row in medoids(prox, y).values()]
     [0, 1, 2]
     """
-    check_proximity(prox)
+    prox = check_proximity(prox)
     classes, codes = check_labels(labels, prox.n_samples_fit_)
     return dict(zip(classes.tolist(), medoid_rows(prox, codes, len(classes)), strict=True))
 

@@ -1,0 +1,307 @@
+"""The compiled module called directly with damaged arguments: it raises, and never crashes.
+
+``cpp/tests/test_damaged.cpp`` tests the checks of the arrays. This file tests the border to Python:
+types, shapes, objects of the wrong kind, and arrays that nobody else keeps alive. ``.ci/run`` runs
+it once more with the module built under the address sanitizer.
+"""
+
+import gc
+import pickle
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from products import make_product
+from sklearn.ensemble import RandomForestClassifier
+
+import leafkernel._native as core
+from leafkernel.forests._routing import RouteTable
+
+REFUSALS = (ValueError, TypeError, MemoryError, OverflowError, AttributeError, RuntimeError)
+HUGE = 2**60
+N_CASES = 2000
+LISTS = ("offsets", "members", "weights", "sample_at")
+PARTS = ("nodes", "missing_go_left", "leaf_of_node", "tree_offsets", "leaf_offsets")
+
+
+def as_namespace(product):
+    """Return a product as plain objects, whose attributes can be overwritten."""
+    return SimpleNamespace(
+        rows=SimpleNamespace(**vars(product.rows)),
+        query=SimpleNamespace(by_sample=product.query.by_sample),
+        reference=SimpleNamespace(
+            lists=product.reference.lists, by_place=product.reference.by_place
+        ),
+        by_leaf=product.by_leaf,
+        scale=product.scale,
+        row_order=product.row_order,
+        dtype=product.dtype,
+        own=product.own,
+        diagonal=product.diagonal,
+        query_oob=product.query_oob,
+        reference_oob=product.reference_oob,
+    )
+
+
+def random_product(rng):
+    n_rows, n_samples = int(rng.integers(1, 12)), int(rng.integers(2, 30))
+    known = {}
+    if rng.random() < 0.5:
+        known["own"] = rng.integers(0, n_samples, n_rows).astype(np.int32)
+        known["diagonal"] = rng.choice([0.0, 1.0], n_rows)
+    if rng.random() < 0.5:
+        known["reference_oob"] = rng.integers(0, 2**63, (n_samples, 2), dtype=np.uint64)
+        known["query_oob"] = rng.integers(0, 2**63, (n_rows, 2), dtype=np.uint64)
+    kinds = rng.choice(["ones", "flags", "counts", "weights"], 2)
+    return make_product(
+        rng,
+        n_rows,
+        n_samples,
+        int(rng.integers(1, 6)),
+        kinds,
+        dtype=rng.choice([np.float32, np.float64]),
+        leaf_type=rng.choice([np.int32, np.int64]),
+        factors=rng.random() < 0.5,
+        **known,
+    )
+
+
+def damage(rng, value):
+    """Return an array with other numbers, another shape or another type, or no array at all."""
+    if not isinstance(value, np.ndarray):
+        return rng.choice([-1, 0, HUGE, 0.5])
+    way = rng.integers(8)
+    if way == 0:
+        return [None, "text", 7, [1, 2], np.float64(1), object()][rng.integers(6)]
+    if way == 1:
+        return value.astype(rng.choice(["int8", "int64", "float32", "float64", "complex64", "O"]))
+    if way == 2:
+        return value[: len(value) // 2]
+    if way == 3:
+        return np.concatenate([value, value])
+    if way == 4:
+        return [value[None], value.ravel(), value.T, value[..., ::-1]][rng.integers(4)]
+    value = value.copy()
+    if value.size:
+        numbers = [-1, 0, 1, 7, 2**31 - 1, -(2**31), rng.integers(value.size)]
+        with np.errstate(all="ignore"):
+            spoilt = np.array(rng.choice(numbers)).astype(value.dtype)
+        value.flat[rng.integers(value.size)] = spoilt
+    return value
+
+
+def spoil(rng, holder):
+    name = rng.choice(list(vars(holder)))
+    value = getattr(holder, name)
+    if isinstance(value, SimpleNamespace):
+        spoil(rng, value)
+    else:
+        setattr(holder, name, damage(rng, value))
+
+
+def rows_of(product):
+    limits = {"most_entries": 10**6, "n_threads": 2}
+    return core.csr_rows(product, sort=True, wide_indices=False, on_progress=None, **limits)
+
+
+CALLS = {
+    "csr_rows": lambda p, n: rows_of(p),
+    "nearest": lambda p, n: core.nearest(p, min(3, n - 1), 2, None),
+    "sums": lambda p, n: core.sums(p, np.ones((n, 2)), 2, None),
+    "apply": lambda p, n: core.apply(p, np.ones((n, 2)), 2),
+    "nonzeros": lambda p, n: core.nonzeros(p, 2, None),
+    "collisions": lambda p, n: core.collisions(p, 2),
+}
+
+
+def count(run):
+    """Return whether a call was refused."""
+    try:
+        run()
+    except REFUSALS:
+        return True
+    return False
+
+
+def test_damaged_products():
+    rng = np.random.default_rng(0)
+    refused = 0
+    for _ in range(N_CASES):
+        product = random_product(rng)
+        plain = as_namespace(product)
+        for _ in range(rng.integers(1, 3)):
+            spoil(rng, plain)
+        call = CALLS[rng.choice(list(CALLS))]
+        refused += count(lambda call=call, plain=plain, n=product.shape[1]: call(plain, n))
+    assert N_CASES / 4 < refused < N_CASES
+
+
+def test_damaged_lists():
+    rng = np.random.default_rng(1)
+    refused = 0
+    for _ in range(N_CASES):
+        product = random_product(rng)
+        lists = product.reference.lists
+        arrays = SimpleNamespace(
+            **{
+                name: getattr(lists, name)
+                for name in ("offsets", "members", "weights", "sample_at")
+            }
+        )
+        spoil(rng, arrays)
+
+        def use(product=product, arrays=arrays):
+            plain = as_namespace(product)
+            plain.reference.lists = core.LeafLists(**vars(arrays))
+            core.nearest(plain, 1, 2, None)
+
+        refused += count(use)
+    assert N_CASES / 4 < refused < N_CASES
+
+
+def test_damaged_rows_to_list():
+    rng = np.random.default_rng(2)
+    refused = 0
+    for _ in range(N_CASES):
+        product = random_product(rng)
+        rows = SimpleNamespace(**vars(product.rows))
+        arguments = SimpleNamespace(
+            rows=rows,
+            sample_at=rng.permutation(len(rows.leaf)).astype(np.int32),
+            n_leaves=int(rng.choice([-1, 0, 5, len(product.reference.offsets) - 1, HUGE])),
+            n_threads=int(rng.choice([-5, 0, 1, 3])),
+        )
+        spoil(rng, arguments)
+        refused += count(lambda arguments=arguments: core.list_by_leaf(**vars(arguments)))
+        del arguments.sample_at
+        refused += count(lambda arguments=arguments: core.leaf_masses(**vars(arguments)))
+    assert N_CASES / 4 < refused < 2 * N_CASES
+
+
+@pytest.fixture(scope="module")
+def packed():
+    X = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
+    forest = RandomForestClassifier(4, random_state=0).fit(X, X[:, 0] > 0)
+    trees = [member.tree_ for member in forest.estimators_]
+    return X, trees, RouteTable.pack(trees, 3).packed
+
+
+def test_damaged_packed_trees(packed):
+    X, _, good = packed
+    rng = np.random.default_rng(3)
+    refused = 0
+    for _ in range(N_CASES):
+        parts = SimpleNamespace(
+            **{name: getattr(good, name) for name in PARTS},
+            left_bits=good.left_bits,
+            n_features=good.n_features,
+        )
+        spoil(rng, parts)
+
+        def use(parts=parts):
+            trees = core.PackedTrees(**vars(parts))
+            core.route_dense(trees, X, bool(rng.integers(2)), 2)
+
+        refused += count(use)
+    assert N_CASES / 4 < refused < N_CASES
+
+
+def test_damaged_trees_and_samples(packed):
+    X, trees, good = packed
+    rng = np.random.default_rng(4)
+    refused = 0
+    names = ("children_left", "children_right", "feature", "threshold", "missing_go_to_left")
+    for _ in range(N_CASES):
+        tree = trees[rng.integers(len(trees))]
+        parts = SimpleNamespace(
+            node_count=tree.node_count, **{name: getattr(tree, name).copy() for name in names}
+        )
+        spoil(rng, parts)
+        refused += count(lambda parts=parts: core.pack_trees([parts], 3, 1))
+        sparse = SimpleNamespace(
+            data=X.ravel(),
+            columns=np.tile(np.arange(3, dtype=np.int32), 50),
+            offsets=np.arange(0, 151, 3, dtype=np.int32),
+            n_features=3,
+        )
+        spoil(rng, sparse)
+        refused += count(
+            lambda sparse=sparse: core.route_sparse(
+                good, *vars(sparse).values(), wide_leaves=False, n_threads=1
+            )
+        )
+    assert N_CASES / 4 < refused < 2 * N_CASES
+
+
+def test_damaged_draws():
+    refused = 0
+    for n_samples in (-1, 0, 3, HUGE, 2**62):
+        for draw in ([0, 1, 2], [3], [-1], []):
+            drawn = [np.array(draw, dtype=np.int32)] * 4
+            refused += count(lambda n=n_samples, drawn=drawn: core.count_draws(drawn, n, 2))
+    assert 5 < refused < 20
+
+
+def test_arrays_that_nobody_else_keeps():
+    """Each attribute is made anew when it is read, and would be freed before it is used."""
+    rng = np.random.default_rng(5)
+
+    class Fresh:
+        def __init__(self, holder):
+            self._holder = holder
+
+        def __getattr__(self, name):
+            gc.collect(0)
+            value = getattr(self._holder, name)
+            if isinstance(value, SimpleNamespace):
+                return Fresh(value)
+            return value.copy() if isinstance(value, np.ndarray) else value
+
+    for _ in range(100):
+        product = random_product(rng)
+        fresh = rows_of(Fresh(as_namespace(product)))
+        for a, b in zip(fresh, rows_of(product), strict=True):
+            assert_array_equal(a, b)
+        rows = SimpleNamespace(**vars(product.rows))
+        order = rng.permutation(len(rows.leaf)).astype(np.int32)
+        n_leaves = len(product.reference.offsets) - 1
+        lists = core.list_by_leaf(Fresh(rows), order, n_leaves, 2)
+        assert_array_equal(lists.members, core.list_by_leaf(rows, order, n_leaves, 2).members)
+
+
+def test_lists_and_trees_survive_a_pickle(packed):
+    _, _, trees = packed
+    again = pickle.loads(pickle.dumps(trees))
+    for name in PARTS:
+        assert_array_equal(getattr(again, name), getattr(trees, name))
+    lists = make_product(np.random.default_rng(0), 3, 9, 2).reference.lists
+    state = list(lists.__getstate__())
+    assert_array_equal(pickle.loads(pickle.dumps(lists)).members, lists.members)
+    state[1] = state[1] + np.int32(100)
+    with pytest.raises(ValueError, match="ascending places"):
+        core.LeafLists.__new__(core.LeafLists).__setstate__(tuple(state))
+    with pytest.raises(ValueError, match="not the state"):
+        core.LeafLists.__new__(core.LeafLists).__setstate__(())
+
+
+def test_the_arrays_of_lists_and_trees_are_read_only(packed):
+    lists = make_product(np.random.default_rng(0), 3, 9, 2).reference.lists
+    for array in (lists.offsets, lists.members, lists.weights, lists.sample_at, packed[2].nodes):
+        with pytest.raises(ValueError, match="read-only"):
+            array[:] = 0
+
+
+@pytest.mark.filterwarnings("ignore:Exception ignored in")
+def test_an_object_without_its_arrays_is_refused():
+    """What ``__new__`` alone makes holds nothing."""
+    empty = core.LeafLists.__new__(core.LeafLists)
+    plain = as_namespace(make_product(np.random.default_rng(0), 3, 9, 2))
+    plain.reference.lists = empty
+    assert count(lambda: core.nearest(plain, 1, 1, None))
+    trees = core.PackedTrees.__new__(core.PackedTrees)
+    assert count(
+        lambda: core.route_dense(
+            trees, np.zeros((1, 1), np.float32), wide_leaves=False, n_threads=1
+        )
+    )
