@@ -12,7 +12,7 @@ import pytest
 from cli_runs import PENGUINS, plain, run
 
 from leafkernel import _memory
-from leafkernel.cli import _text, _train, main
+from leafkernel.cli import _options, _text, _train, main
 from leafkernel.cli._output import clean
 from leafkernel.cli.commands import impute, neighbors, outliers
 
@@ -41,7 +41,7 @@ def numbers(tmp_path):
         (["{table}", "-t", "y", "-o", "out.xlsx"], 2, ".parquet"),
         (["{table}", "-t", "y", "-o", "no/such/out.csv"], 3, "no folder"),
         (["{table}", "-t", "y", "-o", "{table}"], 2, "the table itself"),
-        (["{table}", "-t", "y", "--jobs", "0"], 2, "threads"),
+        (["{table}", "-t", "y", "--jobs", "0"], 2, "must not be 0; use -1 for all cores."),
         (["{table}", "-t", "y", "--scheme", "boosted"], 2, "boosted"),
         (["{table}", "-t", "y", "--model", "m.joblib"], 2, "--trust-model"),
     ],
@@ -155,6 +155,69 @@ def test_a_reader_who_leaves_early(tmp_path):
         assert process.wait(60) == 0
 
 
+RESULT = ["outliers", PENGUINS, "-t", "species", "-q", *FEW]
+
+
+def run_in_shell(redirection, *arguments):
+    """Run the command with a redirection, for Python starts no process with closed streams."""
+    command = ["sh", "-c", f'"$@" {redirection}', "sh", *COMMAND, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such shell")
+@pytest.mark.parametrize("arguments", [RESULT, [*RESULT, "--json"], ["--help"], ["--version"]])
+@pytest.mark.parametrize(
+    ("redirection", "reason"),
+    [(">&-", "it is closed"), (">/dev/full", "No space left on device")],
+)
+def test_an_output_that_cannot_be_written(arguments, redirection, reason):
+    if not os.path.exists("/dev/full"):
+        pytest.skip("there is no full device")
+    done = run_in_shell(redirection, *arguments)
+    assert done.stderr == f"error: The standard output cannot be written: {reason}.\n"
+    assert done.returncode == 3
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such shell")
+@pytest.mark.parametrize(
+    ("redirection", "arguments", "exit_code", "said"),
+    [
+        (">&-", ["no.csv", "-t", "y"], 3, "error: There is no file 'no.csv'."),
+        (">&-", ["no.csv", "-t", "y", "--jobs", "0"], 2, "must not be 0"),
+        ("2>&-", ["no.csv", "-t", "y"], 3, ""),
+    ],
+)
+def test_the_first_error_is_told(redirection, arguments, exit_code, said):
+    done = run_in_shell(redirection, "outliers", *arguments, "--json")
+    assert done.returncode == exit_code
+    assert said in plain(done.stderr)
+    if redirection == "2>&-":
+        assert json.loads(done.stdout)["exit_code"] == exit_code
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such shell")
+@pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full", "<&-"])
+def test_streams_that_are_not_needed(redirection):
+    done = run_in_shell(redirection, *[each for each in RESULT if each != "-q"])
+    assert done.returncode == 0
+    assert done.stdout.startswith("row,")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such shell")
+def test_an_input_that_is_closed():
+    done = run_in_shell("<&-", "outliers", "-", "-t", "species")
+    assert done.stderr == "error: The standard input could not be read: it is closed.\n"
+    assert done.returncode == 3
+
+
+def test_threads_are_counted_in_one_place(numbers, monkeypatch):
+    counted = []
+    monkeypatch.setattr(_options, "count_threads", lambda jobs: counted.append(jobs) or 1)
+    run("outliers", numbers, "-t", "y", *FEW, "--jobs", 100_000_000)
+    assert counted == [100_000_000]
+
+
 def test_exit_code_of_the_process(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["leafkernel", "explore", "no.csv", "-t", "y"])
     with pytest.raises(SystemExit) as ended:
@@ -166,7 +229,7 @@ def test_exit_code_of_the_process(monkeypatch, capsys):
 WITHOUT = """
 import sys
 from leafkernel import _memory
-from leafkernel.cli import _text, _train, main
+from leafkernel.cli import _options, _text, _train, main
 sys.modules["typer"] = None
 try:
     main()

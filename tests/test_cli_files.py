@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leafkernel import _memory
-from leafkernel.cli import files
+from leafkernel.cli.columns import prepare
 from leafkernel.cli.errors import CommandError, FileError, TableError
 from leafkernel.cli.files import defuse, read_file, write_frame
 
@@ -105,8 +105,8 @@ def test_layouts(put, text, rows):
 
 
 def test_decimal_commas_are_noted(put):
-    notes = read_file(put("a;b\n1,5;x\n2,5;y\n")).attrs["notes"]
-    assert notes == ["Numbers in the file are written with a decimal comma."]
+    frame = read_file(put("a;b\n" + "1,5;x\n2,5;y\n" * 10))
+    assert "Column 'a' was read as numbers with decimal commas." in prepare(frame, "b").notes
 
 
 def test_row_names_of_r_have_no_header(put):
@@ -187,6 +187,13 @@ def test_names_that_cannot_be_read(put, tmp_path):
     assert ".parquet" in message
     assert "Excel" in message
     assert "rename it" in refused(put(PLAIN, "birds.dat"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files")
+def test_a_pipe_is_not_read(tmp_path):
+    """It could be read only once, and waiting for more would never end."""
+    os.mkfifo(tmp_path / "pipe.csv")
+    assert "give - as its name" in refused(tmp_path / "pipe.csv")
 
 
 @pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="all may be read")
@@ -397,7 +404,7 @@ def test_output_that_cannot_be_written(tmp_path, monkeypatch):
     def fail(*args):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(files.os, "replace", fail)
+    monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(FileError, match="No space left"):
         write_frame(frame, tmp_path / "t.csv")
     assert (tmp_path / "t.csv").read_text() == "before"

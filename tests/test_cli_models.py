@@ -1,15 +1,20 @@
 """Models from files: what is loaded, what is refused, and whether it is the table's."""
 
+import pickle
+import sys
+
 import joblib
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn.base
 from cli_runs import run, run_json
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree._tree import Tree
 
 from leafkernel.cli._models import task_of
 
@@ -65,51 +70,38 @@ def test_a_model_is_used_as_it_is(table, save):
     assert any("does not use 'c'" in note for note in document["notes"])
 
 
-def test_nothing_is_loaded_without_trust(table, tmp_path):
-    trap = tmp_path / "trap.pkl"
+@pytest.mark.parametrize("suffix", [".skops", ".joblib", ".pkl", ".pickle"])
+def test_nothing_is_loaded_without_trust(table, tmp_path, suffix):
+    trap = tmp_path / f"trap{suffix}"
     sign = tmp_path / "it ran"
     trap.write_bytes(b"cos\nmkdir\n(V" + str(sign).encode() + b"\ntR.")
     text = outliers(table, "--model", trap, exit_code=2).stderr
-    assert "runs code" in text
+    assert "run code" in text
+    assert "--trust-model" in text
     assert not sign.exists()
 
 
-def test_skops_files_need_no_trust(table, save):
+def test_skops_files_need_trust(table, save):
     path = save(RandomForestClassifier(13, random_state=0), name="model.skops")
-    assert run_json("outliers", table, "-t", "label", "--model", path)["trees"] == 13
+    assert "--trust-model" in outliers(table, "--model", path, exit_code=2).stderr
+    options = ("outliers", table, "-t", "label", "--model", path, "--trust-model")
+    assert run_json(*options)["trees"] == 13
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [("left_child", 10**6), ("right_child", 0), ("feature", 10**6), ("left_child", -7)],
-)
-def test_skops_files_with_wrong_trees_are_refused(table, save, field, value):
-    """A tree that leads out of itself, in a circle, or to a feature that is not there."""
-    forest = RandomForestClassifier(3, random_state=0)
-    save(forest)
-    tree = forest.estimators_[1].tree_
-    state = tree.__getstate__()
-    state["nodes"] = state["nodes"].copy()
-    state["nodes"][field][0] = value
-    tree.__setstate__(state)
-    path = table.with_name("bad.skops")
-    pytest.importorskip("skops.io").dump(forest, path)
-    assert "trees" in outliers(table, "--model", path, exit_code=2).stderr
-
-
-def test_a_pipeline_from_skops(table, save):
+@pytest.mark.parametrize("forest", [RandomForestClassifier, Unknown])
+def test_trusted_skops_files_may_hold_any_type(table, save, forest):
     encode = make_column_transformer((OneHotEncoder(), ["c"]), remainder="passthrough")
-    model = make_pipeline(encode, RandomForestClassifier(20, random_state=0))
+    model = make_pipeline(encode, forest(20, random_state=0))
     path = save(model, columns=("c", "a"), name="model.skops")
-    assert run_json("outliers", table, "-t", "label", "--model", path)["trees"] == 20
+    options = ("outliers", table, "-t", "label", "--model", path, "--trust-model")
+    assert run_json(*options)["trees"] == 20
 
 
-def test_skops_files_with_other_types_do(table, save):
-    path = save(Unknown(13, random_state=0), name="model.skops")
-    text = outliers(table, "--model", path, exit_code=2).stderr
-    assert "Unknown" in text
-    assert "--trust-model" in text
-    outliers(table, "--model", path, "--trust-model")
+def test_skops_is_not_installed(table, save, monkeypatch):
+    path = save(RandomForestClassifier(3), name="model.skops")
+    monkeypatch.setitem(sys.modules, "skops.io", None)
+    text = outliers(table, "--model", path, "--trust-model", exit_code=2).stderr
+    assert "pip install skops" in text
 
 
 def test_a_pipeline_gets_the_table_as_it_is(table, save):
@@ -207,7 +199,7 @@ def test_files_that_are_no_models(table, tmp_path):
     joblib.dump({"a": 1}, broken)
     assert "dict" in outliers(table, "--model", broken, "--trust-model", exit_code=4).stderr
     joblib.dump(RandomForestClassifier(), broken)
-    assert "no fitted" in outliers(table, "--model", broken, "--trust-model", exit_code=4).stderr
+    assert "not a fitted" in outliers(table, "--model", broken, "--trust-model", exit_code=4).stderr
     fitted = LogisticRegression().fit([[0.0], [1.0]], [0, 1])
     joblib.dump(fitted, broken)
     outliers(table, "--model", broken, "--trust-model", "--drop", "b", "--drop", "c", exit_code=4)
@@ -216,11 +208,74 @@ def test_files_that_are_no_models(table, tmp_path):
     outliers(table, "--model", tmp_path / "model.onnx", exit_code=2)
 
 
-def test_broken_skops(table, tmp_path):
-    pytest.importorskip("skops")
-    path = tmp_path / "m.skops"
-    path.write_bytes(b"PK nothing")
-    assert "skops.io.dump" in outliers(table, "--model", path, exit_code=3).stderr
+@pytest.mark.parametrize("keep", [0, 10, 500])
+def test_damaged_skops_files(table, save, keep):
+    path = save(RandomForestClassifier(3), name="model.skops")
+    path.write_bytes(path.read_bytes()[:keep])
+    text = outliers(table, "--model", path, "--trust-model", exit_code=3).stderr
+    assert "could not be loaded" in text
+    assert "skops.io.dump" in text
+    assert text.count("\n") == 1
+
+
+class OldPickler(pickle.Pickler):
+    """Pickle trees as scikit-learn 1.2 did: nodes do not say where missing values go."""
+
+    def reducer_override(self, obj):
+        if not isinstance(obj, Tree):
+            return NotImplemented
+        make, arguments, state = obj.__reduce__()
+        names = [name for name in state["nodes"].dtype.names if name != "missing_go_to_left"]
+        return make, arguments, {**state, "nodes": state["nodes"][names].copy()}
+
+
+@pytest.fixture
+def save_old(table, tmp_path, monkeypatch):
+    """Save a forest as scikit-learn 1.2.2 would have done."""
+
+    def save(forest, dump):
+        frame = pd.read_csv(table)
+        forest.fit(frame[["a", "b"]], frame["label"])
+        # An attribute that came later, and which the installed version uses.
+        later = "_sample_weight" if hasattr(forest, "_sample_weight") else "_n_samples_bootstrap"
+        del forest.__dict__[later]
+        path = tmp_path / "old.pkl"
+        with monkeypatch.context() as patch:
+            patch.setattr(sklearn.base, "__version__", "1.2.2")
+            dump(forest, path)
+        return path
+
+    return save
+
+
+def dump_old_trees(forest, path):
+    with path.open("wb") as file:
+        OldPickler(file).dump(forest)
+
+
+@pytest.mark.parametrize(
+    "dump", [dump_old_trees, joblib.dump, lambda forest, path: joblib.dump(forest, path, 3)]
+)
+def test_models_of_another_scikit_learn(table, save_old, dump):
+    """Whether loading them fails, or their first use."""
+    path = save_old(RandomForestClassifier(5, random_state=0), dump)
+    result = outliers(table, "--model", path, "--trust-model", exit_code=3)
+    error = result.stderr.splitlines()[-1]
+    assert error.startswith(f"error: --model {path} was saved with scikit-learn 1.2.2 and does not")
+    assert error.endswith(
+        f"Fit the model again with scikit-learn {sklearn.__version__}, or install scikit-learn "
+        "1.2.2."
+    )
+    assert "unexpected" not in result.stderr
+
+
+def test_models_of_another_scikit_learn_that_work(table, save, monkeypatch):
+    monkeypatch.setattr(sklearn.base, "__version__", "1.2.2")
+    path = save(RandomForestClassifier(5, random_state=0))
+    monkeypatch.undo()
+    document = run_json("outliers", table, "-t", "label", "--model", path, "--trust-model")
+    (note,) = [note for note in document["notes"] if "1.2.2" in note]
+    assert f"but {sklearn.__version__} is installed" in note
 
 
 def test_task_of_what_says_nothing():

@@ -111,7 +111,7 @@ def test_another_task_than_the_models_is_refused(frame, write, save):
 def test_trees_of_a_model_are_not_chosen(frame, write, save):
     options = save(forest().fit(frame[["a", "b"]], frame["label"]))
     text = run("outliers", write(frame), "-t", "label", *options, *FEW, exit_code=2).stderr
-    assert "--trees and --model" in text
+    assert "--trees cannot be combined with --model" in text
 
 
 # --- other tables
@@ -206,7 +206,10 @@ def test_prototypes_of_columns_with_our_names(frame, write):
     [
         (("outliers", "table.csv", "--json"), "--target"),
         (("outliers", "table.csv", "-t", "y", "--json", "--trees", "many"), "--trees"),
-        (("outliers", "table.csv", "-t", "y", "--json", "--jobs", 0), "no threads"),
+        (
+            ("outliers", "table.csv", "-t", "y", "--json", "--jobs", 0),
+            "must not be 0; use -1 for all cores.",
+        ),
         (("outliers", "table.csv", "-t", "y", "--json", "--tree", 3), "--tree"),
         (("outlier", "table.csv", "--json"), "outlier"),
         (("--json",), "--json"),

@@ -1,6 +1,8 @@
 """``leafkernel explore`` and ``demo``: the page, and what it is not written over."""
 
 import os
+import sys
+import threading
 from pathlib import Path
 
 import pandas as pd
@@ -124,3 +126,25 @@ def test_pages_are_opened_when_asked(birds, tmp_path, monkeypatch):
     assert opened == []
     run("explore", birds, "-t", "kind", "-o", page, "--open", *PAGE)
     assert opened == [page.resolve().as_uri()]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files")
+def test_a_page_goes_into_a_pipe(birds, tmp_path):
+    pipe, found = tmp_path / "pipe.html", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: found.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    run("explore", birds, "-t", "kind", "-o", pipe, *PAGE)
+    reader.join(30)
+    assert found[0].startswith(b"<!doctype html>")
+    assert pipe.is_fifo()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are text there")
+def test_a_name_that_is_not_text(birds):
+    path = Path(os.fsdecode(os.fsencode(birds.parent) + b"/b\xffrds.csv"))
+    birds.rename(path)
+    page = path.with_suffix(".html")
+    result = run("explore", path, "-t", "kind", "-o", page, *PAGE)
+    assert result.stdout_bytes == os.fsencode(page.resolve()) + b"\n"
+    assert "b\N{REPLACEMENT CHARACTER}rds.csv: kind" in page.read_text(encoding="utf-8")

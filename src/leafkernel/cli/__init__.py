@@ -6,6 +6,10 @@ Only :func:`main` stands here, for it must run where the extra ``cli`` is not in
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
+
+from leafkernel.cli._streams import open_closed_streams, writing_stdout
+from leafkernel.cli.errors import FileError
 
 # What the extra brings, and the modules of it that a command cannot start without.
 _EXTRA = frozenset({"typer", "click", "rich", "pandas", "shellingham"})
@@ -13,6 +17,7 @@ _EXTRA = frozenset({"typer", "click", "rich", "pandas", "shellingham"})
 
 def main() -> None:
     """Run the command with the arguments of this process, and end the process."""
+    open_closed_streams()
     try:
         from leafkernel.cli.app import app  # noqa: PLC0415 - may be missing
     except ModuleNotFoundError as error:
@@ -26,4 +31,15 @@ def main() -> None:
         raise SystemExit(1) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None
-    app(prog_name="leafkernel")
+    try:
+        with writing_stdout():
+            try:
+                app(prog_name="leafkernel")
+            finally:
+                sys.stdout.flush()  # an error at exit would come too late to be explained
+    except BrokenPipeError:
+        raise SystemExit(0) from None
+    except FileError as error:
+        with suppress(OSError):
+            sys.stderr.write(f"error: {error}\n")
+        raise SystemExit(error.exit_code) from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -79,7 +79,7 @@ def _open_parquet(path: Path, kind: str) -> _Batches:  # noqa: ARG001 - as the o
         file.schema_arrow,
         found.num_rows,
         n_bytes,
-        lambda: file.iter_batches(batch_size=_BATCH_ROWS),
+        lambda: _checked(file.iter_batches(batch_size=_BATCH_ROWS)),
     )
 
 
@@ -90,11 +90,10 @@ def _open_ipc(path: Path, kind: str) -> _Batches:
     def read() -> Iterator[Any]:
         source = pyarrow.memory_map(str(path))
         if kind == "stream":
-            yield from ipc.open_stream(source)
+            yield from _checked(ipc.open_stream(source))
         else:
             reader = ipc.open_file(source)
-            for i in range(reader.num_record_batches):
-                yield reader.get_batch(i)
+            yield from _checked(map(reader.get_batch, range(reader.num_record_batches)))
 
     source = pyarrow.memory_map(str(path))
     schema = (ipc.open_stream if kind == "stream" else ipc.open_file)(source).schema
@@ -104,6 +103,13 @@ def _open_ipc(path: Path, kind: str) -> _Batches:
         n_rows += batch.num_rows
         n_bytes += batch.nbytes
     return _Batches(schema, n_rows, n_bytes, read)
+
+
+def _checked(batches: Iterable[Any]) -> Iterator[Any]:
+    """Yield batches whose values lie within the file and are valid text."""
+    for batch in batches:
+        batch.validate(full=True)
+        yield batch
 
 
 def _needed_bytes(pyarrow: Any, batches: _Batches) -> int:

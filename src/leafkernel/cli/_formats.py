@@ -57,6 +57,11 @@ def find_kind(path: Path, name: str) -> str:
     promised = _SUFFIXES.get(suffix)
     if not path.exists():
         raise FileError(f"There is no file {name}.{_suggest_file(path)}")
+    if not path.is_file():
+        raise FileError(
+            f"{name} is a pipe or a device, not a file. Pipe the table to the command, and give - "
+            "as its name."
+        )
     found, remedy = look(path, name)
     if promised is None:
         listed = ", ".join(_SUFFIXES)
@@ -115,7 +120,8 @@ def describe(kind: str) -> str:
 
 def _suggest_file(path: Path) -> str:
     try:
-        names = [each.name for each in path.parent.iterdir() if suffix_of(each) in _SUFFIXES]
+        found = [each for each in path.parent.iterdir() if each.exists()]  # no broken links
+        names = [each.name for each in found if suffix_of(each) in _SUFFIXES]
     except OSError:
         return " Nor is there such a folder." if not path.parent.exists() else ""
     # By what stands before the endings, which nearly all names have in common.

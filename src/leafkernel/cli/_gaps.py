@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from leafkernel.cli._kinds import find_kind, order_of
+from leafkernel.cli._signs import NUMBER_FORMS, Signs, from_plain
 from leafkernel.cli._values import Values, read_values, settle
 
 Mask = npt.NDArray[np.bool_]
@@ -40,16 +41,26 @@ class GappyColumn:
     gaps: Mask
 
     @classmethod
-    def of(cls, name: str, raw: Any) -> GappyColumn | None:
+    def of(cls, name: str, raw: Any, signs: Signs | None) -> GappyColumn | None:
         """Read a column; None where it is neither of numbers nor of categories."""
         as_read = read_values(raw)
-        values = settle(as_read)
+        values = settle(as_read, signs)
         kind = find_kind(name, values, np.asarray(raw.index))
         if kind not in ("number", "category", "constant"):
             return None
         # What is infinite is missing to a forest, but not in the file.
         gaps = raw.isna().to_numpy() if as_read.texts is None else as_read.missing()
         return cls(name, raw, values, np.asarray(gaps, dtype=bool))
+
+    def typed(self) -> GappyColumn:
+        """Return the column with numbers for text, if all of its text is numbers."""
+        numbers, form = self.values.numbers, self.values.form
+        is_text = not pd.api.types.is_numeric_dtype(self.raw.dtype)
+        if numbers is None or not is_text or form not in NUMBER_FORMS or self.values.counts:
+            return self
+        whole = bool((numbers == np.round(numbers)).all())
+        raw = pd.Series(numbers, index=self.raw.index)
+        return replace(self, raw=raw.astype("int64") if whole else raw)
 
     @property
     def fillable(self) -> bool:
@@ -105,4 +116,4 @@ class GappyColumn:
 
     def _written(self, number: float, *, whole: bool) -> str:
         text = str(int(number)) if whole else np.format_float_positional(number, trim="-")
-        return text.replace(".", ",") if self.values.form == "decimal commas" else text
+        return from_plain(text, self.values.form)

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 import typer
 
 from leafkernel.cli._options import TalkOptions
-from leafkernel.cli._output import Talk, give_up_stdout
-from leafkernel.cli.errors import CommandError
+from leafkernel.cli._output import Talk
+from leafkernel.cli.errors import CommandError, FileError
 
 # A table past what the memory holds is as good as one that cannot be read; values that the library
 # refuses are of a table that was read but cannot be used.
@@ -30,24 +30,21 @@ def guarded(command: str, options: TalkOptions, *, samples: bool) -> Iterator[Ta
             with warnings.catch_warnings(), talk:
                 talk.take_warnings()
                 yield talk
-                talk.flush()
         except (typer.Exit, BrokenPipeError):
             raise
         except (Exception, KeyboardInterrupt) as error:
             if options.traceback:
                 traceback.print_exc()
-            message, exit_code = explain(error, samples=samples)
+            message, exit_code = explain(error, talk, samples=samples)
             talk.error(message, exit_code)
-            talk.flush()
             raise typer.Exit(exit_code) from None
     except BrokenPipeError:
         # The reader has had enough, as `head` has after ten lines: nothing went wrong.
-        give_up_stdout()
         raise typer.Exit(0) from None
 
 
-def explain(error: BaseException, *, samples: bool) -> tuple[str, int]:
-    """Return what to say of an error, and the exit code of the process."""
+def explain(error: BaseException, talk: Talk, *, samples: bool) -> tuple[str, int]:
+    """Return the message for an error, and the exit code of the process."""
     text = str(error)
     if isinstance(error, KeyboardInterrupt):
         return "interrupted; nothing was written.", _INTERRUPTED
@@ -61,6 +58,8 @@ def explain(error: BaseException, *, samples: bool) -> tuple[str, int]:
         return text, _UNEXPECTED
     if isinstance(error, (ValueError, TypeError)) and _is_ours(error):
         return text, _REFUSED
+    if talk.suspect is not None and isinstance(error, Exception):
+        return talk.suspect(error), FileError.exit_code
     return (
         f"something unexpected went wrong: {type(error).__name__}: {text}\n"
         "Run it again with --traceback to see where, and please report it.",

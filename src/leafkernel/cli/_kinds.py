@@ -83,6 +83,37 @@ _NOTES = {
         "Column {names} was read as numbers with commas between thousands.",
         "{n} columns were read as numbers with commas between thousands: {names}.",
     ),
+    "dot thousands": (
+        "Column {names} was read as whole numbers with dots between thousands.",
+        "{n} columns were read as whole numbers with dots between thousands: {names}.",
+    ),
+    "spaces": (
+        "Column {names} was read as numbers with spaces between thousands.",
+        "{n} columns were read as numbers with spaces between thousands: {names}.",
+    ),
+    "spaces and decimal commas": (
+        "Column {names} was read as numbers with spaces between thousands and decimal commas.",
+        "{n} columns were read as numbers with spaces between thousands and decimal commas: "
+        "{names}.",
+    ),
+    "unsure points": (
+        "Column {names} was read as numbers with decimal points, but the points could also stand "
+        "between thousands. If 1.234 means 1234 there, use --thousands '.' instead.",
+        "{n} columns were read as numbers with decimal points, but the points could also stand "
+        "between thousands. If 1.234 means 1234 there, use --thousands '.' instead: {names}.",
+    ),
+    "unsure thousands": (
+        "Column {names} was read as numbers with commas between thousands, but the commas could "
+        "also be decimal commas. If 1,234 means 1.234 there, use --decimal ',' instead.",
+        "{n} columns were read as numbers with commas between thousands, but the commas could also "
+        "be decimal commas. If 1,234 means 1.234 there, use --decimal ',' instead: {names}.",
+    ),
+    "unsure decimal commas": (
+        "Column {names} was read as numbers with decimal commas, but the commas could also stand "
+        "between thousands. If 1,234 means 1234 there, use --thousands ',' instead.",
+        "{n} columns were read as numbers with decimal commas, but the commas could also stand "
+        "between thousands. If 1,234 means 1234 there, use --thousands ',' instead: {names}.",
+    ),
     "not numbers": (
         "Column {names} holds text among its numbers, which was taken as missing.",
         "{n} columns hold text among their numbers, which was taken as missing: {names}.",
@@ -121,7 +152,9 @@ class Findings:
 
     def add_values(self, name: str, values: Values) -> None:
         """Note how numbers were read."""
-        if values.form:
+        if values.unsure:
+            self.add(f"unsure {values.form or 'points'}", name)
+        elif values.form:
             self.add(values.form, name)
         for what, count in values.counts.items():
             self.add(what, name, count)

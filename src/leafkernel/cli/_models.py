@@ -1,76 +1,22 @@
-"""Models from files: what may be loaded, and whether it fits the table."""
+"""Whether a loaded model fits the table, and how to encode the table for it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Literal
 
-import joblib
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 
 from leafkernel._validation import shorten
 from leafkernel.cli._kinds import Findings, clean_names
-from leafkernel.cli._options import OptionError
 from leafkernel.cli._output import Talk
-from leafkernel.cli._skops import load_skops
 from leafkernel.cli._values import as_numbers, as_shown, read_values
 from leafkernel.cli.columns import Prepared
-from leafkernel.cli.errors import FileError, TableError
-from leafkernel.forests import is_fitted
+from leafkernel.cli.errors import TableError
 
 Encode = Callable[["pd.DataFrame | None"], Any]
-
-_PICKLES = (".joblib", ".pkl", ".pickle")
-
-
-def load_model(path: Path, *, trusted: bool) -> Any:
-    """Load a fitted model.
-
-    Parameters
-    ----------
-    path : Path
-        A file of skops, or of joblib or pickle.
-    trusted : bool
-        Whether the user said that code from the file may run.
-
-    Returns
-    -------
-    estimator
-        The model.
-    """
-    suffix = path.suffix.lower()
-    if suffix not in (".skops", *_PICKLES):
-        raise OptionError(
-            f"--model {path}: expected a file that ends in .skops, .joblib, .pkl or .pickle; got "
-            f"{suffix or 'no ending'}."
-        )
-    if suffix in _PICKLES and not trusted:
-        raise OptionError(
-            f"--model {path}: loading this file runs code that is in it. If it comes from someone "
-            "you trust, add --trust-model; or save the model with skops, whose files are checked."
-        )
-    if not path.is_file():
-        raise FileError(f"--model {path}: there is no such file.")
-    model = load_skops(path, trusted=trusted) if suffix == ".skops" else _load_pickle(path)
-    if not hasattr(model, "fit") or not is_fitted(model):
-        raise TableError(
-            f"--model {path} holds {type(model).__name__}, which is no fitted model; save one "
-            "after its fit."
-        )
-    return model
-
-
-def _load_pickle(path: Path) -> Any:
-    try:
-        return joblib.load(path)
-    except Exception as error:  # whatever code from the file may raise
-        raise FileError(
-            f"--model {path} could not be loaded ({type(error).__name__}: {error}); save it again "
-            "with joblib.dump, with the versions of the libraries that are installed here."
-        ) from error
 
 
 def task_of(model: Any) -> Literal["classification", "regression"] | None:

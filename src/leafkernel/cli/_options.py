@@ -13,6 +13,8 @@ from typing import Annotated
 
 import typer
 
+from leafkernel._validation import count_threads
+from leafkernel.cli._signs import Stated
 from leafkernel.cli._target import MIN_ROWS
 from leafkernel.cli.errors import CommandError
 from leafkernel.explorer._map import MAPS
@@ -31,6 +33,22 @@ class Task(str, Enum):
 
     classification = "classification"
     regression = "regression"
+
+
+class DecimalSign(str, Enum):
+    """The sign before decimals."""
+
+    point = "."
+    comma = ","
+
+
+class ThousandsSign(str, Enum):
+    """The sign between thousands."""
+
+    point = "."
+    comma = ","
+    space = "space"
+    none = "none"
 
 
 class Scheme(str, Enum):
@@ -112,6 +130,24 @@ MaxRowsOption = Annotated[
         show_default=False,
     ),
 ]
+DecimalOption = Annotated[
+    DecimalSign | None,
+    typer.Option(
+        "--decimal",
+        help="The decimal sign of the numbers in the table. Detected by default.",
+        rich_help_panel=_TABLE,
+        show_default=False,
+    ),
+]
+ThousandsOption = Annotated[
+    ThousandsSign | None,
+    typer.Option(
+        "--thousands",
+        help="The sign between thousands, as in 1.234.567. Detected by default.",
+        rich_help_panel=_TABLE,
+        show_default=False,
+    ),
+]
 SeedOption = Annotated[
     int,
     typer.Option(
@@ -149,8 +185,8 @@ SchemeOption = Annotated[
 
 def _check_jobs(jobs: int) -> int:
     if jobs == 0:
-        raise typer.BadParameter("no threads do no work; give a number of them, or -1 for all.")
-    return jobs
+        raise typer.BadParameter("must not be 0; use -1 for all cores.")
+    return count_threads(jobs)
 
 
 JobsOption = Annotated[
@@ -160,7 +196,7 @@ JobsOption = Annotated[
         "-j",
         metavar="N",
         callback=_check_jobs,
-        help="Threads; -1 is all.",
+        help="Number of threads; -1 uses all cores.",
         rich_help_panel=_FOREST,
     ),
 ]
@@ -169,8 +205,8 @@ ModelOption = Annotated[
     typer.Option(
         "--model",
         metavar="FILE",
-        help="A fitted model to use in place of a new forest: .skops, or .joblib or .pkl together "
-        "with --trust-model.",
+        help="A fitted model to use instead of a new forest: a .skops, .joblib or .pkl file. Needs "
+        "--trust-model.",
         rich_help_panel=_FOREST,
         show_default=False,
     ),
@@ -179,8 +215,8 @@ TrustModelOption = Annotated[
     bool,
     typer.Option(
         "--trust-model",
-        help="Load --model although loading a .joblib or .pkl file RUNS CODE FROM THE FILE, as "
-        "does a .skops file with types that are not known: only for files from people you trust.",
+        help="Allow --model to load its file. Loading a model CAN RUN CODE FROM THE FILE: use it "
+        "only for files from people you trust.",
         rich_help_panel=_FOREST,
     ),
 ]
@@ -223,6 +259,17 @@ TracebackOption = Annotated[
 ]
 
 
+def state_signs(decimal: DecimalSign | None, thousands: ThousandsSign | None) -> Stated:
+    """Return the signs that two options name, which must differ."""
+    signs = [each and each.value for each in (decimal, thousands)]
+    if decimal is not None and signs[0] == signs[1]:
+        raise OptionError(
+            f"--decimal and --thousands are both {signs[0]!r}. A sign can have one meaning only; "
+            "change or leave out one of the two."
+        )
+    return Stated(*signs)
+
+
 @dataclass(frozen=True)
 class TableOptions:
     """Which table, and how to read it."""
@@ -233,6 +280,13 @@ class TableOptions:
     id_column: IdOption = None
     drop: DropOption = None
     max_rows: MaxRowsOption = None
+    decimal: DecimalOption = None
+    thousands: ThousandsOption = None
+
+    @property
+    def stated(self) -> Stated:
+        """The signs in numbers, as the options name them."""
+        return state_signs(self.decimal, self.thousands)
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,10 @@ import json
 import os
 import sys
 import warnings
-from contextlib import AbstractContextManager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+from io import BytesIO
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any, TextIO
 
@@ -20,15 +21,15 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
-from sklearn.exceptions import InconsistentVersionWarning
 
 from leafkernel import LeafkernelWarning
 from leafkernel._memory import format_bytes
 from leafkernel.cli._formats import suffix_of
 from leafkernel.cli._kinds import unique_names
 from leafkernel.cli._options import OptionError
+from leafkernel.cli._streams import give_up, writing_stdout
 from leafkernel.cli.errors import FileError
-from leafkernel.cli.files import WRITTEN_FORMATS, write_frame
+from leafkernel.cli.files import WRITTEN_FORMATS, write_as, write_frame
 
 _ROWS_SHOWN = 20
 _WIDEST = 40
@@ -54,6 +55,8 @@ class Talk(AbstractContextManager["Talk"]):
         self.json = json
         self.quiet = quiet
         self.notes: list[str] = []
+        #: Explains an error for which nothing else does, where a likely reason is known.
+        self.suspect: Callable[[Exception], str] | None = None
         self._out = _console(sys.stdout)
         self._err = _console(sys.stderr)
         #: Whether a person watches: where either is a pipe or a file, nothing moves or shines.
@@ -67,8 +70,7 @@ class Talk(AbstractContextManager["Talk"]):
     def take_warnings(self) -> None:
         """Make notes of the library's warnings from here on; other libraries' are not for users."""
         warnings.simplefilter("ignore")
-        for category in (LeafkernelWarning, InconsistentVersionWarning):
-            warnings.simplefilter("always", category)
+        warnings.simplefilter("always", LeafkernelWarning)
         warnings.showwarning = lambda message, *_, **__: self.note(str(message))
 
     def step(self, text: str, total: int | None = None) -> None:
@@ -102,7 +104,7 @@ class Talk(AbstractContextManager["Talk"]):
         seconds = perf_counter() - self._began
         if finished and seconds >= _NOTABLE:
             took = f"{seconds:.1f} s"
-            self._err.print(Text.assemble(("✓ ", "green"), f"{text:<44}", (took, "dim")))
+            self._say(Text.assemble(("✓ ", "green"), f"{text:<44}", (took, "dim")))
 
     def note(self, text: str) -> None:
         """Say something that the user should know, once."""
@@ -111,7 +113,7 @@ class Talk(AbstractContextManager["Talk"]):
         self.notes.append(text)
         if self.quiet or self.json or self.lively:
             return  # with a person watching they come together, in the summary
-        self._err.print(f"note: {clean(text)}", soft_wrap=True)
+        self._say(f"note: {clean(text)}", soft_wrap=True)
 
     def summary(self, lines: dict[str, str]) -> None:
         """Show what was done, with the notes, to a person."""
@@ -125,9 +127,9 @@ class Talk(AbstractContextManager["Talk"]):
             grid.add_row(Text(clean(name)), Text(clean(text)))
         for i, text in enumerate(self.notes):
             grid.add_row(Text("notes" if i == 0 else ""), Text("• " + clean(text)))
-        self._err.print()
-        self._err.print(grid)
-        self._err.print()
+        self._say()
+        self._say(grid)
+        self._say()
 
     def frame(self, frame: pd.DataFrame, output: Path | None, about: dict[str, Any]) -> None:
         """Give a table: to a file, or to stdout in the form that its reader wants.
@@ -153,35 +155,45 @@ class Talk(AbstractContextManager["Talk"]):
         elif output is not None:
             size = format_bytes(output.stat().st_size)
             if self.lively:
-                self._err.print(f"{len(frame):,} rows written to {clean(str(output))} ({size})")
+                self._say(f"{len(frame):,} rows written to {clean(str(output))} ({size})")
         elif self._out.is_terminal:
             self._show(frame)
         else:
-            typer.echo(_csv(frame), nl=False)
+            self._print(_csv(frame), nl=False)
 
     def document(self, content: dict[str, Any]) -> None:
         """Print the JSON document."""
         whole = {"command": self.command, **content, "notes": self.notes}
         if "result" in whole:
             whole["result"] = whole.pop("result")  # last, for it is long
-        typer.echo(json.dumps(_jsonable(whole), allow_nan=False))
+        self._print(json.dumps(_jsonable(whole), allow_nan=False))
 
     def line(self, text: str) -> None:
         """Print a line of the result, which may be read by a program."""
         self._stop()
-        typer.echo(text if not self._out.is_terminal else clean(text))
+        # A path may hold bytes that are not text; a program gets them as they are.
+        exact = os.fsencode(text) if os.name == "posix" else text
+        self._print(clean(text) if self._out.is_terminal else exact)
 
-    def flush(self) -> None:
-        """Find out now, and not when the interpreter ends, whether stdout is still read."""
-        sys.stdout.flush()
+    def _print(self, text: str | bytes, *, nl: bool = True) -> None:
+        with writing_stdout():
+            typer.echo(text, nl=nl)
+
+    def _say(self, *parts: Any, **options: Any) -> None:
+        """Print to stderr; nothing else depends on whether that works."""
+        try:
+            self._err.print(*parts, **options)
+        except OSError:
+            give_up(sys.stderr)
 
     def error(self, message: str, exit_code: int) -> None:
         """Say what went wrong, to people and, with --json, to programs."""
         self._stop(finished=False)
         label = Text("error: ", style="bold red")
-        self._err.print(label + Text(clean(message)), soft_wrap=not self._err.is_terminal)
+        self._say(label + Text(clean(message)), soft_wrap=not self._err.is_terminal)
         if self.json:
-            typer.echo(json.dumps({"error": message, "exit_code": exit_code}))
+            with suppress(FileError):  # the first error matters
+                self._print(json.dumps({"error": message, "exit_code": exit_code}))
 
     def _show(self, frame: pd.DataFrame) -> None:
         head = frame.head(_ROWS_SHOWN)
@@ -204,7 +216,8 @@ class Talk(AbstractContextManager["Talk"]):
             )
         for row in zip(*columns, strict=True):
             table.add_row(*row)
-        self._out.print(table)
+        with writing_stdout():
+            self._out.print(table)
         more = [
             f"{n:,} more {what}"
             for n, what in (
@@ -214,7 +227,7 @@ class Talk(AbstractContextManager["Talk"]):
             if n > 0
         ]
         if more and not self.quiet:
-            self._err.print(
+            self._say(
                 Text(f"and {' and '.join(more)}: write all with -o FILE, or pipe them.", "dim")
             )
 
@@ -224,14 +237,6 @@ def _console(stream: TextIO) -> Console:
     return Console(
         file=stream, force_terminal=stream.isatty(), markup=False, highlight=False, emoji=False
     )
-
-
-def give_up_stdout() -> None:
-    """Give up stdout, whose reader has gone, so that nothing is said of it at exit."""
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):
-        return
 
 
 def clean(text: str) -> str:
@@ -251,12 +256,16 @@ def check_output(output: Path | None, table: Path, *others: Path | None) -> None
 
 
 def check_place(output: Path, table: Path, *others: Path | None) -> None:
-    """Refuse to write where no folder is, in one that is closed, or over a file that is read."""
-    if output.is_dir() or not output.parent.is_dir():
-        what = "is a folder" if output.is_dir() else f"there is no folder {output.parent}"
-        raise FileError(f"--output {output}: {what}; give the name of a file in one that exists.")
-    if not os.access(output.parent, os.W_OK):
-        raise FileError(f"--output {output}: you may not write in its folder; give another one.")
+    """Refuse a folder that is missing or not writable, and a file that is read."""
+    place = Path(os.path.realpath(output))  # a symbolic link is followed
+    if place.is_dir() or not place.parent.is_dir():
+        what = "it is a folder" if place.is_dir() else f"there is no folder {place.parent}"
+        raise FileError(f"--output {output}: {what}. Give the name of a file in a folder.")
+    is_special = place.exists() and not place.is_file()  # a pipe or a device
+    if not is_special and not os.access(place.parent, os.W_OK):
+        raise FileError(
+            f"--output {output}: you may not write in the folder {place.parent}. Give another one."
+        )
     if output.exists() and table.exists() and output.samefile(table):
         raise OptionError(f"--output {output} is the table itself; give another name.")
     for other in others:
@@ -265,11 +274,10 @@ def check_place(output: Path, table: Path, *others: Path | None) -> None:
 
 
 def _csv(frame: pd.DataFrame) -> bytes:
-    """Return the very bytes that a .csv file would hold."""
-    with TemporaryDirectory(prefix="leafkernel-") as folder:
-        path = Path(folder) / "table.csv"
-        write_frame(frame, path)
-        return path.read_bytes()
+    """Return the bytes that a .csv file would hold."""
+    file = BytesIO()
+    write_as(".csv", frame, file)
+    return file.getvalue()
 
 
 def _is_number(column: Any) -> bool:

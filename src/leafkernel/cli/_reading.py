@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from leafkernel import _memory
+from leafkernel.cli._streams import reason
 from leafkernel.cli.errors import FileError
 
 # A cell costs its value, a copy of it as a feature, and one on the way.
@@ -91,7 +92,7 @@ def explain_damage(name: str, remedy: str | None = None) -> Iterator[None]:
     except PermissionError as error:
         raise FileError(f"{name} may not be read by you: {error.strerror}.") from error
     except OSError as error:
-        raise FileError(f"{name} could not be read: {error}.") from error
+        raise FileError(f"{name} could not be read: {reason(error)}.") from error
     except MemoryError as error:
         raise FileError(
             f"{name} does not fit in memory. {remedy or f'{_SAMPLE} with --max-rows.'}"

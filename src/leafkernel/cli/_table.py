@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from leafkernel.cli._kinds import Findings, codes_of, find_kind, order_of, quote
+from leafkernel.cli._signs import Signs
 from leafkernel.cli._values import Values, as_shown, read_values, settle
 
 
@@ -24,8 +25,7 @@ class Column:
     categories : tuple of str
         What the codes of a category mean, in order.
     form : str
-        How numbers are written in the file: "" (plainly), "dates", "durations", "decimal commas"
-        or "thousands".
+        How numbers are written in the file, as in ``Values``.
 
     Examples
     --------
@@ -60,14 +60,14 @@ class Table:
         self._rows, self._findings, self._id_column = rows, findings, id_column
         self._keep = keep
 
-    def add(self, name: str, series: Any) -> None:
-        """Put a column where it belongs."""
+    def add(self, name: str, series: Any, signs: Signs | None) -> None:
+        """Put a column where it belongs; ``signs`` are those of its numbers."""
         raw = read_values(series)
         if name == self._id_column:
             self._name_rows(name, raw)
             self.others[name] = pd.Series(raw.labels(), dtype=object)
             return
-        values = settle(raw)
+        values = settle(raw, signs)
         kind = find_kind(name, values, self._rows)
         if name in self._keep and kind in ("empty", "constant", "id"):
             kind = "category" if values.numbers is None else "number"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pandas as pd
 
 from leafkernel._validation import shorten, suggest
 from leafkernel.cli._kinds import Findings, quote
+from leafkernel.cli._signs import Signs
 from leafkernel.cli._values import Values, read_values, settle
 from leafkernel.cli.errors import TableError
 
@@ -34,7 +36,7 @@ def find_column(name: str, names: list[str], what: str) -> str:
 
 
 def read_target(
-    series: Any, name: str, *, task: str | None, findings: Findings
+    series: Any, name: str, *, task: str | None, findings: Findings, signs: Signs | None
 ) -> tuple[Values, str, list[str]]:
     """Return the values of a target, the task, and why it is that task if nobody said it."""
     raw = read_values(series)
@@ -48,7 +50,7 @@ def read_target(
             f"The target {quote(name)} holds lists or other nested values. Choose a column of "
             "classes or numbers with --target."
         )
-    values = settle(raw)
+    values = settle(raw, signs)
     if task == "regression" and values.numbers is None:
         _refuse_long_numbers(values, quote(name))
         examples = shorten([quote(text) for text in dict.fromkeys(values.labels()) if text], 3)
@@ -82,11 +84,9 @@ def _refuse_long_numbers(values: Values, name: str) -> None:
 
 def _reading_notes(values: Values, name: str, findings: Findings) -> list[str]:
     """Return why values became missing, to be told beside how many rows were left out for it."""
-    if values.form:
-        findings.add(values.form, name)
+    findings.add_values(name, replace(values, counts={}))
     own = Findings()
-    for what, count in values.counts.items():
-        own.add(what, name, count)
+    own.add_values(name, Values(counts=values.counts))
     return own.sentences()
 
 

@@ -24,6 +24,7 @@ import pandas as pd
 from leafkernel._validation import shorten
 from leafkernel.cli._encoding import TextFile, find_encoding
 from leafkernel.cli._reading import CELL_BYTES, check_room, choose_rows, explain_damage, finish
+from leafkernel.cli._signs import UNSTATED, Evidence, Stated
 from leafkernel.cli.errors import FileError
 
 _HEAD = 2**18  # letters that are looked at to learn the layout
@@ -39,6 +40,8 @@ _MISSING = frozenset(
 )
 # Either of them, in cells that are put together with this between.
 _CELL = "\0"
+_IS_CODE = re.compile(_CODE).fullmatch
+_MARKED = re.compile(r"[.,]\d")
 _NOTABLE = re.compile(f"{_CELL}({_CODE}|{'|'.join(map(re.escape, sorted(_MISSING)))}){_CELL}")
 
 
@@ -48,9 +51,9 @@ class Layout:
 
     header: list[str]
     separator: str
-    decimal: str
     spaced: bool  # a blank after each separator
-    codes: frozenset[int] = frozenset()  # places of columns that stay text
+    decimal: str = "."
+    texts: frozenset[int] = frozenset()  # places of columns that stay text
 
     @property
     def dialect(self) -> dict[str, Any]:
@@ -65,6 +68,7 @@ def read_text(
     random_state: int,
     remedy: str | None = None,
     as_text: bool = False,
+    stated: Stated = UNSTATED,
 ) -> Any:
     """Read a table from text; its cells stay text where wanted.
 
@@ -72,7 +76,7 @@ def read_text(
     -------
     frame : DataFrame of shape (rows, columns)
         The index holds the number of each row in the file, from 0; ``attrs["notes"]`` what a
-        reader should know.
+        reader should know; ``attrs["signs"]`` the signs in the numbers of each column.
     """
     notes: list[str] = []
     with explain_damage(file.name, remedy), _long_cells():
@@ -92,14 +96,23 @@ def read_text(
             max_rows=max_rows,
             remedy=remedy,
         )
-        n_rows, codes, words = _look_through(file, encoding, layout)
-        layout = replace(layout, codes=frozenset(range(len(layout.header))) if as_text else codes)
+        n_rows, codes, words, evidence = _look_through(file, encoding, layout)
+        # A semicolon is used where the comma is the decimal sign.
+        signs = evidence.decide(stated, comma="." if layout.separator == "," else ",")
+        sure = Counter(decimal for decimal, sure in signs.values() if sure)
+        unsure = {j for j, sign in signs.items() if not sign.sure}
+        layout = replace(
+            layout,
+            decimal="," if sure[","] > sure["."] else ".",
+            texts=frozenset(range(len(layout.header)) if as_text else codes | unsure),
+        )
         if words:
             said = shorten([f"{count:,} say {word!r}" for word, count in words.most_common()])
             notes.append(f"Cells that were taken as missing: {said}.")
         rows = choose_rows(n_rows, max_rows, random_state)
         frame = _read_rows(file, encoding, layout, rows, n_rows)
     frame.columns = layout.header
+    frame.attrs["signs"] = signs
     if len(rows) == n_rows != len(frame):
         # What a blank line is, is not quite the same to the csv module and to pandas.
         rows, n_rows = np.arange(len(frame)), len(frame)
@@ -148,15 +161,12 @@ def _find_layout(head: str, notes: list[str]) -> Layout:
         header = ["", *header]  # R names no column of row names
     while len(header) > 1 and not header[-1].strip() and not _any_at(body, len(header) - 1):
         header = header[:-1]  # a separator at the end of each line
-    decimal = _find_decimal(body) if separator != "," else "."
-    if decimal == ",":
-        notes.append("Numbers in the file are written with a decimal comma.")
     if _is_data(header):
         notes.append(
             "The first line of the file looks like data, but its values were taken as the names "
             "of the columns; add a line of names if it has none."
         )
-    return Layout(header, separator, decimal, spaced)
+    return Layout(header, separator, spaced)
 
 
 def _score(records: list[list[str]]) -> tuple[float, int]:
@@ -178,15 +188,6 @@ def _any_at(records: list[list[str]], place: int) -> bool:
     return any(record[place].strip() for record in records if len(record) > place)
 
 
-def _find_decimal(records: list[list[str]]) -> str:
-    marks: Counter[str] = Counter()
-    for record in records:
-        for cell in record:
-            if match := re.fullmatch(r"\s*[-+]?\d+([.,])\d+\s*", cell):
-                marks[match[1]] += 1
-    return "," if marks[","] > marks["."] else "."
-
-
 def _is_data(header: list[str]) -> bool:
     """Say whether names of columns are numbers, other than the numbers of the columns."""
     if not all(re.fullmatch(r"[-+]?\d+(\.\d*)?", name) for name in header):
@@ -199,14 +200,15 @@ def _is_data(header: list[str]) -> bool:
 
 def _look_through(
     file: TextFile, encoding: str, layout: Layout
-) -> tuple[int, frozenset[int], Counter[str]]:
-    """Return the number of rows, the places of columns with codes, and words for "missing".
+) -> tuple[int, set[int], Counter[str], Evidence]:
+    """Return the number of rows, places of columns with codes, words for "missing", and signs.
 
     All rows must be as wide as the header.
     """
     width, n_rows, previous = len(layout.header), -1, 0
     codes: set[int] = set()
     words: Counter[str] = Counter()
+    evidence, undecided = Evidence(), set(range(width))
     bad: tuple[int, int, int] | None = None  # first line, last line, number of cells
     with file.text(encoding) as handle:
         reader = csv.reader(handle, **layout.dialect)
@@ -218,14 +220,27 @@ def _look_through(
                 fits = len(record) == width or (len(record) > width and not any(record[width:]))
                 if not fits and n_rows > 0:
                     bad = previous + 1, reader.line_num, len(record)
-                # One search a row, for few have codes or words; the header is no row.
-                if n_rows > 0 and _NOTABLE.search(_CELL.join(["", *record, ""])):
-                    codes.update(j for j, cell in enumerate(record) if re.fullmatch(_CODE, cell))
-                    words.update(cell for cell in record[:width] if cell in _MISSING)
+                if n_rows > 0 and fits:  # the header is no row
+                    # One search a row, for few have codes or words.
+                    cells = _CELL.join(["", *record, ""])
+                    if _NOTABLE.search(cells):
+                        codes.update(j for j, cell in enumerate(record) if _IS_CODE(cell))
+                        words.update(cell for cell in record[:width] if cell in _MISSING)
+                    if undecided and _MARKED.search(cells):
+                        undecided -= _look_at_signs(record, undecided, evidence)
             previous = reader.line_num
     if bad is not None:
         raise FileError(_ragged(file, layout, bad, last=True))
-    return n_rows, frozenset(codes), words
+    return n_rows, codes, words, evidence
+
+
+def _look_at_signs(record: list[str], undecided: set[int], evidence: Evidence) -> set[int]:
+    """Collect evidence from a row; return the columns that need no more of it."""
+    return {
+        j
+        for j in undecided
+        if ("." in record[j] or "," in record[j]) and evidence.add(j, record[j].strip())
+    }
 
 
 def _ragged(file: TextFile, layout: Layout, bad: tuple[int, int, int], *, last: bool) -> str:
@@ -285,7 +300,7 @@ def _parse(handle: Any, layout: Layout) -> Any:
         names=range(len(layout.header)),
         usecols=range(len(layout.header)),
         index_col=False,
-        dtype=dict.fromkeys(layout.codes, str),
+        dtype=dict.fromkeys(layout.texts, str),
         keep_default_na=False,
         na_values=["", *sorted(_MISSING)],
         low_memory=False,

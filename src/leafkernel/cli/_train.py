@@ -15,11 +15,11 @@ import sklearn
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from leafkernel import ForestProximity
+from leafkernel.cli._loading import load_model
 from leafkernel.cli._models import (
     Encode,
     check_target,
     encoder_of,
-    load_model,
     names_of,
     task_of,
 )
@@ -140,11 +140,11 @@ def begin(talk: Talk, source: TableOptions, forest: ForestOptions) -> Study:
     if forest.model is not None:
         if forest.trees is not None:
             raise OptionError(
-                "--trees and --model: a fitted model has the trees that it has; leave one of the "
-                "two out."
+                "--trees cannot be combined with --model: the model is already fitted. Leave one "
+                "of the two out."
             )
         talk.step(f"loading {forest.model.name}")
-        model = load_model(forest.model, trusted=forest.trust_model)
+        model = load_model(forest.model, talk, trusted=forest.trust_model)
     prepared = read_table(talk, source, model, seed=forest.seed)
     n_trees, seconds = forest.trees, None
     if model is None and n_trees is None:
@@ -176,7 +176,9 @@ def begin(talk: Talk, source: TableOptions, forest: ForestOptions) -> Study:
 def read_table(talk: Talk, source: TableOptions, model: Any = None, *, seed: int = 0) -> Prepared:
     """Read the table and find out what its columns are."""
     talk.step(f"reading {call(source.table)}")
-    frame = read_file(source.table, max_rows=source.max_rows, random_state=seed)
+    frame = read_file(
+        source.table, max_rows=source.max_rows, random_state=seed, stated=source.stated
+    )
     task = source.task.value if source.task is not None else task_of(model)
     prepared = prepare(
         frame,

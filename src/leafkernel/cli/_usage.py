@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
+
+from leafkernel.cli._streams import writing_stdout
+from leafkernel.cli.errors import FileError
 
 _ASKED = "leafkernel.json"
 
@@ -39,5 +42,6 @@ def _said(*, asked: bool) -> Iterator[None]:
         # By what it has, for newer versions of Typer bring their own Click along.
         if asked and hasattr(error, "format_message") and hasattr(error, "exit_code"):
             document = {"error": error.format_message(), "exit_code": error.exit_code}
-            typer.echo(json.dumps(document))
+            with suppress(FileError), writing_stdout():  # the first error matters
+                typer.echo(json.dumps(document))
         raise

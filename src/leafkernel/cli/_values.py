@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from leafkernel.cli._signs import Evidence, Signs, form_of, to_plain
+
 Numbers = npt.NDArray[np.float64]
 Texts = npt.NDArray[np.object_]  # str, or None where missing
 
@@ -23,10 +25,8 @@ _LONGEST_NESTED = 200
 _MISSING = frozenset({"", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null"})
 # Digits that name something: with a zero in front, or too many for a float.
 _CODE = re.compile(r"0\d+|[-+]?\d{16,}")
-_COMMAS = re.compile(r"[-+]?[\d.]*,[\d.,]*")
-_THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?")
-_DECIMAL_COMMA = re.compile(r"[-+]?(\d*|\d{1,3}(\.\d{3})+),\d+")
-_POINTED = re.compile(r"[-+]?\d{1,3}(\.\d{3})+")
+# Forms for which a column may be taken though nothing tells that it is in this form.
+_UNSURE = ("", "thousands", "decimal commas")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?")
 
 
@@ -39,8 +39,9 @@ class Values:
     numbers : ndarray of shape (rows,) or None
     texts : ndarray of shape (rows,) or None
     form : str
-        How numbers were written: "" (plainly), "dates", "durations", "decimal commas" or
-        "thousands" (separated by commas).
+        How numbers were written: one of ``NUMBER_FORMS``, "dates" or "durations".
+    unsure : bool
+        Whether nothing told which of two forms it is.
     counts : dict
         How many values became missing, by reason: "not numbers", "too large".
     order : tuple of str or None
@@ -52,6 +53,7 @@ class Values:
     numbers: Numbers | None = None
     texts: Texts | None = None
     form: str = ""
+    unsure: bool = False
     counts: dict[str, int] = field(default_factory=dict)
     order: tuple[str, ...] | None = None
     nested: bool = False
@@ -185,16 +187,32 @@ def _finite(numbers: Numbers) -> Values:
 # --- numbers and dates that are written as text
 
 
-def settle(values: Values) -> Values:
-    """Return text as numbers where nearly all of it is numbers or dates."""
+def settle(values: Values, signs: Signs | None = None) -> Values:
+    """Return text as numbers if nearly all of it is numbers or dates.
+
+    ``signs`` are those of the column, as the file tells them; None: as its own values do.
+    """
+    if values.numbers is not None:
+        is_comma = signs is not None and signs.decimal == "," and not values.form
+        return replace(values, form="decimal commas") if is_comma else values
     if values.texts is None or values.nested or values.order is not None:
         return values
     codes, different = pd.factorize(values.texts)
-    if len(different) == 0:
+    texts = [str(text) for text in different]
+    if not texts or any(_CODE.fullmatch(text) for text in texts):
         return values
-    counts = np.bincount(codes[codes >= 0], minlength=len(different))
-    form = _find_form([str(text) for text in different], counts)
-    return values if form is None else as_numbers(values, form)
+    if signs is None:
+        evidence = Evidence()
+        for text in texts:
+            evidence.add(0, text)
+        signs = evidence.decide()[0]
+    counts = np.bincount(codes[codes >= 0], minlength=len(texts))
+    for form in (form_of(texts, signs.decimal), "dates"):
+        parsed = _parse(texts, form)
+        if counts[~np.isnan(parsed)].sum() >= NEARLY_ALL * counts.sum():
+            found = _from_parsed(parsed, codes, form)
+            return replace(found, unsure=not signs.sure and form in _UNSURE)
+    return values
 
 
 def as_numbers(values: Values, form: str) -> Values:
@@ -202,7 +220,11 @@ def as_numbers(values: Values, form: str) -> Values:
     if values.texts is None:
         return values
     codes, different = pd.factorize(values.texts)
-    parsed = _parse([str(text) for text in different], form)
+    return _from_parsed(_parse([str(text) for text in different], form), codes, form)
+
+
+def _from_parsed(parsed: Numbers, codes: npt.NDArray[np.int64], form: str) -> Values:
+    """Return the values whose different texts are these numbers, NaN if they are none."""
     numbers = np.append(parsed, np.nan)[codes]  # missing has the code -1
     found = _finite(numbers)
     lost = int((np.isnan(numbers) & (codes >= 0)).sum())
@@ -210,37 +232,11 @@ def as_numbers(values: Values, form: str) -> Values:
     return replace(found, form=form, counts=counts)
 
 
-def _find_form(texts: list[str], counts: npt.NDArray[np.int64]) -> str | None:
-    """Return the form in which nearly all texts are numbers; None if there is none."""
-    if any(_CODE.fullmatch(text) for text in texts):
-        return None
-    forms = ["", "dates"]
-    if commas := [text for text in texts if _COMMAS.fullmatch(text)]:
-        # "1,500" alone could be either; a comma among other digits tells.
-        thousands = all(_THOUSANDS.fullmatch(text) for text in commas)
-        forms.append("thousands" if thousands else "decimal commas")
-    for form in forms:
-        parsed = ~np.isnan(_parse(texts, form))
-        if counts[parsed].sum() >= NEARLY_ALL * counts.sum():
-            return form
-    return None
-
-
 def _parse(texts: list[str], form: str) -> Numbers:
     if form in ("dates", "durations"):
         return _parse_dates(texts)
-    if form == "thousands":
-        texts = [t.replace(",", "") if _THOUSANDS.fullmatch(t) else t for t in texts]
-    if form == "decimal commas":
-        texts = [_with_point(text) for text in texts]
-    found = pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce")
-    return np.asarray(found.to_numpy(dtype=np.float64))
-
-
-def _with_point(text: str) -> str:
-    if _DECIMAL_COMMA.fullmatch(text) or _POINTED.fullmatch(text):
-        return text.replace(".", "").replace(",", ".")
-    return text
+    plain = pd.Series([to_plain(text, form) for text in texts] if form else texts, dtype=object)
+    return np.asarray(pd.to_numeric(plain, errors="coerce").to_numpy(dtype=np.float64))
 
 
 def _parse_dates(texts: list[str]) -> Numbers:

@@ -28,8 +28,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 all went well, 1 something unexpected, 2 wrong options, 3 a file that "
-    "cannot be read or does not fit in memory, 4 a table that cannot be used, 130 interrupted.",
+    epilog="Exit codes: 0 success, 1 unexpected error, 2 wrong options, 3 a file that cannot be "
+    "read or written or does not fit in memory, 4 a table that cannot be used, 130 interrupted.",
 )
 
 add_command(app, explore.explore, *explore.EXAMPLES)

@@ -196,7 +196,10 @@ def prepare(
     check_rows(len(frame), len(frame))
 
     series = frame.iloc[:, place[target]]
-    values, task, why = read_target(series, target, task=task, findings=findings)
+    signs = frame.attrs.get("signs", {})
+    values, task, why = read_target(
+        series, target, task=task, findings=findings, signs=signs.get(place[target])
+    )
     kept = ~values.missing()
     check_rows(int(kept.sum()), len(frame))
     notes = [*frame.attrs.get("notes", []), *_missing_note(target, kept), *why]
@@ -207,7 +210,8 @@ def prepare(
     rest = [name for name in names if name != target and name not in dropped]
     table = Table(rows, findings, id_column, frozenset(keep))
     for name in rest:
-        table.add(name, frame.iloc[np.flatnonzero(kept), place[name]])
+        series = frame.iloc[np.flatnonzero(kept), place[name]]
+        table.add(name, series, signs.get(place[name]))
     if not table.columns:
         raise TableError(_no_features(target, rest, findings))
     for name, feature in table.features.items():

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import csv
-import os
 import re
 import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pandas as pd
 
+from leafkernel._files import open_whole
 from leafkernel._optional import require
 from leafkernel.cli._arrow import read_arrow
 from leafkernel.cli._encoding import TextFile
 from leafkernel.cli._formats import describe, find_kind, look, suffix_of
 from leafkernel.cli._kinds import unique_names
 from leafkernel.cli._reading import explain_damage
+from leafkernel.cli._signs import SPACES, UNSTATED, Evidence, Stated
 from leafkernel.cli._text import read_text
 from leafkernel.cli.errors import FileError
 
 WRITTEN_FORMATS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".feather")
 _DANGEROUS = ("=", "+", "-", "@", "\t", "\r", "\n")
-_NUMBER = re.compile(r"[-+]?(\d+[.,]?\d*|[.,]\d+)([eE][-+]?\d+)?")
+_NUMBER = re.compile(
+    rf"[-+]?(\d+[.,]?\d*|[.,]\d+|\d{{1,3}}([.,{SPACES}]\d{{3}})+([.,]\d+)?)([eE][-+]?\d+)?"
+)
 
 
 def read_file(
@@ -34,6 +37,7 @@ def read_file(
     random_state: int = 0,
     remedy: str | None = None,
     as_text: bool = False,
+    stated: Stated = UNSTATED,
 ) -> Any:
     """Read a table from a file.
 
@@ -42,7 +46,7 @@ def read_file(
     path : str or path
         A file whose name ends in .csv, .tsv, .txt (each also with .gz), .parquet, .feather or
         .arrow; ``"-"``: CSV from the standard input. The separator of a text file (comma,
-        semicolon, tab or bar), its encoding and its decimal mark are found by looking.
+        semicolon, tab or bar) and its encoding are detected.
     max_rows : int or None, default=None
         Read a random sample of so many rows, in the order of the file; None: all.
     random_state : int, default=0
@@ -52,12 +56,15 @@ def read_file(
     as_text : bool, default=False
         Whether cells of a text file stay as they are written, but those that are missing. Other
         files have types.
+    stated : Stated, default=UNSTATED
+        The decimal sign, and the sign between thousands, as the user named them.
 
     Returns
     -------
     frame : DataFrame of shape (rows, columns)
         The index holds the number of each row in the file, from 0. ``frame.attrs["notes"]`` is a
-        list of sentences on how the file was read.
+        list of sentences on how the file was read, and ``frame.attrs["signs"]`` has the signs in
+        the numbers of each column.
 
     Raises
     ------
@@ -78,6 +85,7 @@ def read_file(
         "random_state": random_state,
         "remedy": remedy,
         "as_text": as_text,
+        "stated": stated,
     }
     if str(path) == "-":
         return _read_stdin(options)
@@ -101,13 +109,23 @@ def _read_stdin(options: dict[str, Any]) -> Any:
 def _read_kind(path: Path, name: str, kind: str, options: dict[str, Any]) -> Any:
     if kind in ("text", "gzip"):
         return read_text(TextFile(path, name, packed=kind == "gzip"), **options)
-    options = {key: value for key, value in options.items() if key != "as_text"}
-    return read_arrow(path, name, kind, **options)
+    stated = options.pop("stated")
+    del options["as_text"]
+    frame = read_arrow(path, name, kind, **options)
+    evidence = Evidence()
+    for j in range(frame.shape[1]):
+        column = frame.iloc[:, j]
+        if _may_hold_text(column):
+            for text in {text.strip() for text in column if isinstance(text, str)}:
+                evidence.add(j, text)
+    frame.attrs["signs"] = evidence.decide(stated)
+    return frame
 
 
 def call(path: Path) -> str:
-    """Return what people call a table: its file's name, or the standard input."""
-    return "standard input" if str(path) == "-" else path.name
+    """Return the name of a table's file, or "standard input"; always valid Unicode."""
+    name = "standard input" if str(path) == "-" else path.name
+    return name.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def write_frame(frame: Any, path: Any) -> None:
@@ -147,34 +165,34 @@ def write_frame(frame: Any, path: Any) -> None:
     if path.is_dir() or not path.parent.is_dir():
         what = "is a folder" if path.is_dir() else f"lies in {str(path.parent)!r}, which is none"
         raise FileError(f"{str(path)!r} cannot be written: it {what}. Give another name.")
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part{suffix}")
     try:
-        _write(frame, temporary, suffix)
-        os.replace(temporary, path)
+        with open_whole(path) as file:
+            write_as(suffix, frame, file)
     except OSError as error:
         raise FileError(f"{str(path)!r} cannot be written: {error.strerror or error}.") from error
     except ImportError as error:
         raise FileError(f"{str(path)!r} cannot be written: {error}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
-def _write(frame: Any, path: Path, suffix: str) -> None:
+def write_as(suffix: str, frame: Any, file: BinaryIO) -> None:
+    """Write a table to an open file, in the format that a suffix stands for."""
     if suffix in (".parquet", ".feather"):
         require("pyarrow", extra="cli")
         plain = _plain_types(frame)
-        plain.to_parquet(path, index=False) if suffix == ".parquet" else plain.to_feather(path)
+        plain.to_parquet(file, index=False) if suffix == ".parquet" else plain.to_feather(file)
         return
     text = defuse(frame)
     # Python before 3.13 puts no quotes around a cell for the sake of a carriage return.
     returns = any(_any_text(text.iloc[:, i], "\r") for i in range(text.shape[1]))
     text.to_csv(
-        path,
+        file,
+        mode="wb",
         sep="\t" if suffix.startswith(".tsv") else ",",
         index=False,
         encoding="utf-8",
         lineterminator="\n",  # the same file on each system
         quoting=csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL,
+        compression={"method": "gzip", "mtime": 0} if suffix.endswith(".gz") else None,
     )
 
 

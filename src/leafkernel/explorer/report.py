@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -15,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
 
+from leafkernel._files import open_whole
 from leafkernel._validation import check_choice, check_count, column_names
 from leafkernel.explorer._blob import Blob
 from leafkernel.explorer._columns import PageColumn, as_text, read_columns
@@ -84,22 +84,16 @@ class Report:
         Parameters
         ----------
         path : str or path-like
-            The file to write.
+            The file to write. It is replaced only when the page is complete.
 
         Returns
         -------
         pathlib.Path
-            Where it is.
+            The absolute path of the file.
         """
-        target = Path(path).resolve()
-        # First beside it: a page is never half written, and an old one stays until then.
-        partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
-        try:
-            partial.write_text(self.html(), encoding="utf-8", newline="\n")
-            partial.replace(target)
-        finally:
-            partial.unlink(missing_ok=True)
-        return target
+        with open_whole(path) as file:
+            file.write(self.html().encode())
+        return Path(path).resolve()
 
     def __repr__(self) -> str:
         rows = "row" if self.n_rows == 1 else "rows"

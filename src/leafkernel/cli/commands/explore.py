@@ -143,7 +143,7 @@ def _check_page(page: Path, table: Path, *, force: bool) -> None:
     if page.suffix.lower() not in (".html", ".htm"):
         raise OptionError(f"--output {page}: a page is HTML; its name should end in .html.")
     check_place(page, table)
-    if force or not page.exists():
+    if force or not page.is_file():
         return
     with explain_damage(f"--output {page}"), page.open("rb") as file:
         if _MARK not in file.read(_HEAD_BYTES):

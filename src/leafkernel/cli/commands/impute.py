@@ -15,12 +15,15 @@ from leafkernel.cli._formats import suffix_of
 from leafkernel.cli._gaps import GappyColumn
 from leafkernel.cli._kinds import Findings, clean_names
 from leafkernel.cli._options import (
+    DecimalOption,
     DropOption,
     JobsOption,
     OutputOption,
     SeedOption,
     TableArgument,
     TaskOption,
+    ThousandsOption,
+    state_signs,
 )
 from leafkernel.cli._output import Talk, check_output
 from leafkernel.cli._target import find_column
@@ -38,8 +41,8 @@ Target = Annotated[
         "--target",
         "-t",
         metavar="COLUMN",
-        help="The column that rows should be alike in; it is not filled itself. Without one, rows "
-        "are alike that have like values.",
+        help="The column that the forest learns to predict; it is not filled itself. Without a "
+        "target, similarity is based on the other columns only.",
         show_default=False,
     ),
 ]
@@ -55,6 +58,8 @@ def impute(
     output: OutputOption = None,
     task: TaskOption = None,
     drop: DropOption = None,
+    decimal: DecimalOption = None,
+    thousands: ThousandsOption = None,
     trees: Trees = 100,
     seed: SeedOption = 0,
     jobs: JobsOption = -1,
@@ -65,11 +70,12 @@ def impute(
     of them have. Names of rows, free text and dates stay as they are.
     """
     check_output(output, table)
+    stated = state_signs(decimal, thousands)
     talk.step(f"reading {call(table)}")
     # From text to text, what is not missing stays to the letter; elsewhere columns have types.
     typed = talk.json or (output is not None and suffix_of(output) in _TYPED)
     remedy = "Cut the file into parts, and fill each of them."
-    frame = read_file(table, remedy=remedy, as_text=not typed)
+    frame = read_file(table, remedy=remedy, as_text=not typed, stated=stated)
     for note in frame.attrs.get("notes", ()):
         talk.note(note)
     prepared = None
@@ -78,14 +84,18 @@ def impute(
     names = clean_names(frame.columns, Findings())
     dropped = [find_column(name, names, "--drop") for name in drop or ()]
     columns = _columns(talk, frame, names, {target, *dropped})
+    from_text = suffix_of(table) not in _TYPED
+    if typed and from_text:
+        columns = {j: column.typed() for j, column in columns.items()}
+        for j, column in columns.items():
+            frame.isetitem(j, column.raw)
     gappy = {j: column for j, column in columns.items() if column.fillable and column.gaps.any()}
     if gappy:
         talk.step(f"filling {len(gappy)} column{'s' * (len(gappy) > 1)}")
         forest = {"random_state": seed, "n_jobs": jobs, "n_estimators": trees}
         found = _fill(columns, frame, prepared, forest)
-        as_text = suffix_of(table) not in _TYPED
         for j, column in gappy.items():
-            frame.isetitem(j, column.filled(found[j], as_text=as_text))
+            frame.isetitem(j, column.filled(found[j], as_text=from_text))
     else:
         talk.note("Nothing is missing in a column of numbers or categories.")
     counts = {column.name: int(column.gaps.sum()) for column in gappy.values()}
@@ -103,15 +113,21 @@ def _columns(
     talk: Talk, frame: pd.DataFrame, names: list[str], left_out: set[str | None]
 ) -> dict[int, GappyColumn]:
     """Return the columns that are filled or help to fill others, by place."""
-    columns, untouched = {}, []
+    columns, untouched, findings = {}, [], Findings()
+    signs = frame.attrs.get("signs", {})
     for j, name in enumerate(names):
-        column = None if name in left_out else GappyColumn.of(name, frame.iloc[:, j])
+        column = None
+        if name not in left_out:
+            column = GappyColumn.of(name, frame.iloc[:, j], signs.get(j))
         if column is not None:
             columns[j] = column
+            findings.add_values(name, column.values)
         if (column is None or not column.fillable) and frame.iloc[:, j].isna().any():
             untouched.append(repr(name))
     if untouched:
         talk.note(f"Left as they are, gaps and all: {shorten(untouched)}.")
+    for note in findings.sentences():
+        talk.note(note)
     return columns
 
 

@@ -12,6 +12,7 @@ import typer
 from leafkernel.cli._kinds import Findings, clean_names
 from leafkernel.cli._options import ForestOptions, OutputOption, TableOptions
 from leafkernel.cli._output import Talk, check_output
+from leafkernel.cli._signs import Stated
 from leafkernel.cli._train import Study, begin
 from leafkernel.cli._values import read_values
 from leafkernel.cli.errors import TableError
@@ -51,7 +52,9 @@ def neighbors(
     n_candidates = len(study.y) - (new is None)
     if k > n_candidates:
         talk.note(f"There are only {n_candidates:,} rows to choose neighbours from.")
-    X, names = (None, study.names()) if new is None else _read_new(talk, study, new)
+    X, names = (None, study.names())
+    if new is not None:
+        X, names = _read_new(talk, study, new, source.stated)
     talk.step("nearest rows")
     try:
         similarity, rows = study.prox.kneighbors(X, min(k, n_candidates))
@@ -65,10 +68,10 @@ def neighbors(
     talk.frame(frame, output, study.about())
 
 
-def _read_new(talk: Talk, study: Study, path: Path) -> tuple[Any, dict[str, Any]]:
+def _read_new(talk: Talk, study: Study, path: Path, stated: Stated) -> tuple[Any, dict[str, Any]]:
     """Return other rows as the forest takes them, and what they are called."""
     talk.step(f"reading {call(path)}")
-    frame = read_file(path, remedy="Give fewer rows at a time with --new.")
+    frame = read_file(path, remedy="Give fewer rows at a time with --new.", stated=stated)
     if len(frame) == 0:
         raise TableError(f"{call(path)} has names of columns but no rows below them.")
     names: dict[str, Any] = {"row": np.arange(len(frame))}
