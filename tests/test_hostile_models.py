@@ -108,6 +108,9 @@ def test_features_are_checked_after_they_are_renamed(iris, kind, feature):
     model.estimators_features_ = broken
     with pytest.raises(ValueError, match="a feature that X does not have"):
         ForestProximity(model, "uniform").fit(X, y)
+    model.estimators_features_ = [features + 0.5 for features in broken]
+    with pytest.raises(ValueError, match="must hold numbers of columns; got dtype float64"):
+        ForestProximity(model, "uniform").fit(X, y)
     model.estimators_features_ = [features[:0] for features in broken]
     with pytest.raises(ValueError, match="a feature that its ensemble did not give"):
         ForestProximity(model, "uniform").fit(X, y)

@@ -1,16 +1,20 @@
 """After fit, nothing that happens to the model, the data or a scheme's buffers changes a result."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import zoo
 from numpy.testing import assert_array_equal
 from sklearn.datasets import load_iris
 from sklearn.ensemble import (
     GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
     RandomForestClassifier,
     RandomForestRegressor,
 )
 from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from leafkernel import ForestProximity, WeightScheme
 from leafkernel.forests import Unavailable
@@ -20,6 +24,7 @@ from leafkernel.tasks import (
     ProximityClassifier,
     ProximityKMedoids,
     ProximityRegressor,
+    explain_pair,
     local_importance,
 )
 
@@ -109,6 +114,27 @@ def test_pruning_the_trees_in_place(iris, kind):
         member.tree_.children_right[:] = -1
         member.tree_.threshold[:] = 7
     same(before, results(prox, X))
+
+
+@pytest.mark.parametrize("kind", [RandomForestClassifier, HistGradientBoostingClassifier])
+def test_overwriting_the_names_of_columns(iris, kind):
+    X, y = pd.DataFrame(iris[0], columns=list("abcd")), iris[1]
+    model = kind(random_state=0).fit(X, y)
+    prox = ForestProximity(model, "uniform").fit(X, y)
+    before = prox.proximity(X).toarray()
+    model.feature_names_in_[:] = "z"
+    assert_array_equal(prox.proximity(X).toarray(), before)
+
+
+def test_explanations_after_a_pipeline_was_fitted_again(iris):
+    X, y = iris
+    model = make_pipeline(
+        FunctionTransformer(np.asarray), RandomForestClassifier(8, random_state=0)
+    )
+    prox = ForestProximity(model.fit(X, y), "uniform").fit(X, y)
+    before = str(explain_pair(prox, 2, 3))
+    model.fit(X[:, :2], y)
+    assert str(explain_pair(prox, 2, 3)) == before
 
 
 @pytest.mark.parametrize("scheme", ["uniform", "kerf", "gap", "oob", "oob_separable", "ih"])

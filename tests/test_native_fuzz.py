@@ -5,8 +5,11 @@ types, shapes, objects of the wrong kind, and arrays that nobody else keeps aliv
 it once more with the module built under the address sanitizer.
 """
 
+import contextlib
+import copy
 import gc
 import pickle
+from array import array
 from types import SimpleNamespace
 
 import numpy as np
@@ -270,6 +273,55 @@ def test_arrays_that_nobody_else_keeps():
         assert_array_equal(lists.members, core.list_by_leaf(rows, order, n_leaves, 2).members)
 
 
+def test_sizes_that_overflow(packed):
+    good = packed[2]
+    one, zero = np.ones(1, np.float32), np.zeros(1, np.int32)
+    offsets = np.array([0, 1], np.int32)
+    huge = {"n_features": 2**61, "wide_leaves": False, "n_threads": 1}
+    assert count(lambda: core.route_sparse(good, one, zero, offsets, **huge))
+    lists = core.LeafLists(np.array([0, 0]), np.zeros(0, np.int32), None, np.zeros(0, np.int32))
+    plain = as_namespace(make_product(np.random.default_rng(0), 32, 9, 1, leaves_per_tree=1))
+    plain.reference = SimpleNamespace(lists=lists, by_place=None)
+    plain.rows.leaf[:] = 0
+    for call in (core.apply, lambda p, values, n: core.sums(p, values, n, None)):
+        assert count(lambda call=call: call(plain, np.empty((0, 2**59)), 1))
+    empty = [np.zeros(0, kind) for kind in (np.uint64, np.uint8, np.int32)]
+    none = core.PackedTrees(*empty, np.zeros(1, np.int64), np.zeros(1, np.int64), 5, 0)
+    X = np.empty((2**40, 0), np.float32)
+    assert count(lambda: core.route_dense(none, X, wide_leaves=False, n_threads=1))
+
+
+def test_buffers_that_their_owner_lets_go(packed):
+    """An array.array cannot be resized while somebody reads it."""
+    members = array("i", range(9))
+    lists = core.LeafLists(np.array([0, 9]), members, None, np.arange(9, dtype=np.int32))
+    del members[:]  # a copy was made, because this could be written to
+    assert_array_equal(lists.members, np.arange(9))
+    plain = as_namespace(make_product(np.random.default_rng(0), 8, 9, 2))
+
+    class Shrinking(SimpleNamespace):
+        @property
+        def own(self):
+            with contextlib.suppress(BufferError):
+                del self.row_order[:]
+
+    plain = {name: value for name, value in vars(plain).items() if name != "own"}
+    plain["row_order"] = array("q", range(8))
+    count(lambda: rows_of(Shrinking(**plain)))
+
+
+def test_checked_arrays_stay_as_they_are(packed):
+    """Also after a pickle or a copy, and where the caller keeps the arrays."""
+    trees, lists = packed[2], make_product(np.random.default_rng(0), 3, 9, 2).reference.lists
+    for copied in (pickle.loads(pickle.dumps(lists)), copy.deepcopy(lists)):
+        assert not any(getattr(copied, name).flags.writeable for name in LISTS)
+    assert not copy.deepcopy(trees).nodes.flags.writeable
+    mine = {name: np.array(getattr(lists, name)) for name in LISTS}
+    made = core.LeafLists(**mine)
+    mine["members"][:] = 10**9
+    assert_array_equal(made.members, lists.members)
+
+
 def test_lists_and_trees_survive_a_pickle(packed):
     _, _, trees = packed
     again = pickle.loads(pickle.dumps(trees))
@@ -287,9 +339,9 @@ def test_lists_and_trees_survive_a_pickle(packed):
 
 def test_the_arrays_of_lists_and_trees_are_read_only(packed):
     lists = make_product(np.random.default_rng(0), 3, 9, 2).reference.lists
-    for array in (lists.offsets, lists.members, lists.weights, lists.sample_at, packed[2].nodes):
+    for held in (lists.offsets, lists.members, lists.weights, lists.sample_at, packed[2].nodes):
         with pytest.raises(ValueError, match="read-only"):
-            array[:] = 0
+            held[:] = 0
 
 
 @pytest.mark.filterwarnings("ignore:Exception ignored in")

@@ -159,6 +159,55 @@ def test_any_in_bag_weights_are_right_or_refused(exponents, seed):
     assert_allclose(found, expected.toarray(), rtol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("large", ["scale", "by_sample", "by_leaf", "by_entry"])
+@pytest.mark.parametrize("small", ["scale", "by_sample", "by_leaf", "by_entry"])
+def test_factors_whose_product_is_ordinary(leaves, dtype, large, small):
+    """1e200 times 1e-200, in whatever order they are multiplied."""
+    if large == small:
+        return
+
+    def scheme(samples, forest):
+        shapes = {"by_sample": samples.n_samples, "by_leaf": forest.n_leaves, "scale": ()}
+        both = ((large, 1e200), (small, 1e-200))
+        factors = {name: np.full(shapes.get(name, samples.leaf.shape), f) for name, f in both}
+        return Weighting(**factors)
+
+    prox = ForestProximity.from_leaves(leaves, weight_scheme=scheme, dtype=dtype)
+    uniform = 6 * ForestProximity.from_leaves(leaves, dtype=np.float64).proximity().toarray()
+    assert_allclose(prox.proximity().toarray(), uniform, rtol=1e-6)
+    assert_allclose(prox.weighted_sums(np.ones(40)), uniform.sum(axis=1), rtol=1e-6)
+    assert_allclose(prox.operator().T @ np.ones(40), uniform.sum(axis=0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("factor", [1e30, 1e38, 1e-30])
+@pytest.mark.parametrize("size", [1.0, 1e-7, 1e-15])
+def test_the_adjoint_with_large_in_bag_weights(leaves, in_bag, factor, size):
+    prox = gap(leaves, in_bag * factor)
+    v = (size * np.random.default_rng(0).random(40)).astype(np.float32)
+    expected = gap(leaves, in_bag, dtype=np.float64).proximity().T @ v.astype(np.float64)
+    assert_allclose(prox.operator().T @ v, expected, rtol=1e-5)
+
+
+def test_products_that_are_too_large_are_refused(leaves):
+    prox = ForestProximity.from_leaves(leaves, weight_scheme=constant(1e25, "array"))
+    with pytest.raises(OverflowError, match="too large for float32"):
+        prox.operator() @ np.ones(40, dtype=np.float32)
+
+
+@pytest.mark.parametrize("weight", [1.0, 1e5, 1e9])
+def test_some_columns_with_another_diagonal(leaves, weight):
+    """The diagonal is set, not corrected: 1 is nothing beside 1e18."""
+    known = {"weight_scheme": constant(weight, "array"), "diagonal": "one"}
+    prox = ForestProximity.from_leaves(leaves, **known)
+    rows = [3, 0, 3]
+    expected = prox.proximity().toarray()[:, rows]
+    found = prox.proximity_to(rows)
+    assert found.has_sorted_indices
+    np.testing.assert_array_equal(found.toarray(), expected)
+    assert expected[3, 0] == 1
+
+
 def test_what_is_taken_in_float32_is_the_same_to_the_last_bit_as_ever(iris):
     """Scaling is for weights that need it."""
     X, y = iris

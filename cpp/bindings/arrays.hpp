@@ -27,7 +27,8 @@ using Array = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
 // error of the caller, never a silent copy.
 class Arrays {
 public:
-    void keep(nb::object object) { kept_.push_back(std::move(object)); }
+    // Keeps any Python object alive.
+    void keep(nb::object object) { objects_.push_back(std::move(object)); }
 
     template <class T>
     std::span<const T> view(const nb::object& value, const char* name) {
@@ -65,7 +66,7 @@ private:
     Wanted cast(const nb::object& value, const char* name) {
         Wanted array;
         if (!nb::try_cast(value, array, false)) wrong_type(name);
-        keep(value);
+        buffers_.push_back(nb::ndarray<nb::ro>(array));
         return array;
     }
 
@@ -73,7 +74,8 @@ private:
         throw nb::type_error((std::string(name) + " has the wrong dtype or layout").c_str());
     }
 
-    std::vector<nb::object> kept_;
+    std::vector<nb::ndarray<nb::ro>> buffers_;  // not their owners, which may let go of the memory
+    std::vector<nb::object> objects_;
 };
 
 // Weights in the type that they were given in; None where all are one.
@@ -134,6 +136,17 @@ nb::object to_locked_numpy(Buffer<T> data) {
     nb::object array = to_numpy(std::move(data));
     array.attr("setflags")(nb::arg("write") = false);
     return array;
+}
+
+// A read-only array with the same entries. Shared if it is read-only already, else a copy: what has
+// been checked must not change. None stays None.
+inline nb::object locked(const nb::object& array) {
+    if (array.is_none()) return array;
+    const nb::object numpy = nb::module_::import_("numpy").attr("asarray")(array);
+    if (!nb::cast<bool>(numpy.attr("flags").attr("writeable"))) return numpy;
+    nb::object copy = numpy.attr("copy")();
+    copy.attr("setflags")(nb::arg("write") = false);
+    return copy;
 }
 
 void register_lists(nb::module_& module);

@@ -73,16 +73,16 @@ HeldLists list_by_leaf(const nb::object& source, const Array<SampleId>& sample_a
 }
 
 // Lists from arrays that anyone may have made.
-void make_lists(HeldLists* lists, nb::object offsets, nb::object members, nb::object weights,
-                nb::object sample_at) {
-    HeldLists made(std::move(offsets), std::move(members), std::move(weights), std::move(sample_at));
+void make_lists(HeldLists* lists, const nb::object& offsets, const nb::object& members,
+                const nb::object& weights, const nb::object& sample_at) {
+    HeldLists made(locked(offsets), locked(members), locked(weights), locked(sample_at));
     check_lists(made.view);
     new (lists) HeldLists(std::move(made));
 }
 
 // The same lists under other numbers of the samples.
-HeldLists with_samples(const HeldLists& lists, nb::object sample_at) {
-    HeldLists renumbered(lists.offsets, lists.members, lists.weights, std::move(sample_at));
+HeldLists with_samples(const HeldLists& lists, const nb::object& sample_at) {
+    HeldLists renumbered(lists.offsets, lists.members, lists.weights, locked(sample_at));
     require_size(renumbered.view.sample_at.size(), lists.view.sample_at.size(), "sample_at");
     require_permutation(renumbered.view.sample_at, "sample_at");
     return renumbered;

@@ -32,10 +32,11 @@ struct HeldTrees {
 };
 
 // Packed trees from arrays that anyone may have made.
-void make_trees(HeldTrees* trees, nb::object nodes, nb::object missing_go_left, nb::object leaf_of_node,
-                nb::object tree_offsets, nb::object leaf_offsets, int left_bits, Offset n_features) {
-    HeldTrees made(std::move(nodes), std::move(missing_go_left), std::move(leaf_of_node),
-                   std::move(tree_offsets), std::move(leaf_offsets), left_bits, n_features);
+void make_trees(HeldTrees* trees, const nb::object& nodes, const nb::object& missing_go_left,
+                const nb::object& leaf_of_node, const nb::object& tree_offsets,
+                const nb::object& leaf_offsets, int left_bits, Offset n_features) {
+    HeldTrees made(locked(nodes), locked(missing_go_left), locked(leaf_of_node), locked(tree_offsets),
+                   locked(leaf_offsets), left_bits, n_features);
     check_table(made.view, n_features);
     new (trees) HeldTrees(std::move(made));
 }

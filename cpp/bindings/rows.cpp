@@ -110,6 +110,9 @@ nb::tuple nearest(const nb::object& source, Offset k, int n_threads, const nb::o
     });
 }
 
+// More would not fit in memory with a single row, and sizes would overflow.
+constexpr std::size_t most_columns = std::numeric_limits<std::int32_t>::max();
+
 // What a function of (values, n_columns, out) makes of a dense V.
 template <class Compute>
 nb::object times_dense(const Product& product, const Array<double>& values, Compute&& compute) {
@@ -118,6 +121,7 @@ nb::object times_dense(const Product& product, const Array<double>& values, Comp
         throw std::invalid_argument("values must have one row for each reference sample");
     }
     const auto n_columns = values.shape(1);
+    require(n_columns <= most_columns, "values has too many columns");
     Buffer<double> out(product.query.n_rows * static_cast<Offset>(n_columns));
     {
         const nb::gil_scoped_release no_gil;

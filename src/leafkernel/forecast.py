@@ -59,6 +59,11 @@ class Forecast:
     limit: int
 
     @property
+    def nonzeros_at_least(self) -> int:
+        """Nonzeros at the lower end of the estimate."""
+        return max(self.nonzeros - self.nonzeros_error, 0)
+
+    @property
     def fits(self) -> bool:
         """Whether ``proximity()`` stays within the limit."""
         return self.bytes <= self.limit

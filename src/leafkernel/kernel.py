@@ -10,6 +10,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from leafkernel._lazy import lazy
+from leafkernel._validation import refuse_masked
 from leafkernel.leaf_index import Array, ForestStats, LeafIndex, Samples
 from leafkernel.leaf_maps import (
     check_symmetric,
@@ -136,8 +137,9 @@ class LeafKernel:
         Whether it is (P + Pᵀ)/2 of a scheme that is not symmetric.
     own_diagonal : ndarray of shape (n,), optional
         What the diagonal policy puts on the diagonal.
-    packed_oob : ndarray of uint64, optional
-        Out-of-bag flags of the training samples, where the scheme divides by shared counts.
+    packed_oob, oob_by_place : ndarray of uint64, optional
+        Out-of-bag flags of the training samples, where the scheme divides by shared counts: by
+        sample and by place in the index.
     """
 
     scheme: WeightScheme
@@ -150,6 +152,7 @@ class LeafKernel:
     symmetrize: bool
     own_diagonal: npt.NDArray[np.float64] | None
     packed_oob: npt.NDArray[np.uint64] | None
+    oob_by_place: npt.NDArray[np.uint64] | None
 
     @classmethod
     def fit(
@@ -186,6 +189,7 @@ class LeafKernel:
             n_leaves=forest.n_leaves * (1 + symmetrize),
             n_threads=n_threads,
         )
+        packed_oob = None if scheme.separable else samples.packed_oob()
         return cls(
             scheme=scheme,
             forest=forest,
@@ -196,7 +200,8 @@ class LeafKernel:
             dtype=dtype,
             symmetrize=symmetrize,
             own_diagonal=_diagonal(diagonal, scheme, samples, forest),
-            packed_oob=None if scheme.separable else samples.packed_oob(),
+            packed_oob=packed_oob,
+            oob_by_place=None if packed_oob is None else packed_oob[index.sample_at],
         )
 
     @property
@@ -208,10 +213,6 @@ class LeafKernel:
     def n_coordinates(self) -> int:
         """Columns of the maps: L, or 2L where the kernel is symmetrised."""
         return len(self.index.offsets) - 1
-
-    @lazy
-    def _oob_by_place(self) -> npt.NDArray[np.uint64] | None:
-        return None if self.packed_oob is None else self.packed_oob[self.index.sample_at]
 
     def query_map(self, samples: Samples | None = None) -> csr_array:
         """Return Q of the training samples or of others, shape (m, n_coordinates)."""
@@ -237,7 +238,7 @@ class LeafKernel:
             own=self.index.place_of[rows],
             diagonal=None if self.own_diagonal is None else self.own_diagonal[rows],
             query_oob=None if self.packed_oob is None else self.packed_oob[rows],
-            reference_oob=self._oob_by_place,
+            reference_oob=self.oob_by_place,
         )
 
     def product(self, samples: Samples) -> Product:
@@ -250,7 +251,7 @@ class LeafKernel:
             row_order=_locality_order(leaf),
             dtype=self.dtype,
             query_oob=None if self.packed_oob is None else samples.packed_oob(),
-            reference_oob=self._oob_by_place,
+            reference_oob=self.oob_by_place,
         )
 
     def gram_product(self, samples: Samples | None = None, *, n_threads: int = 1) -> Product:
@@ -350,5 +351,19 @@ def _diagonal(
     if policy == "scheme":
         return None
     if policy == "adjusted":
-        return np.array(scheme.adjusted_diagonal(samples, forest), dtype=np.float64)
+        return _check_diagonal(scheme.adjusted_diagonal(samples, forest), samples.n_samples)
     return np.full(samples.n_samples, 1.0 if policy == "one" else 0.0)
+
+
+def _check_diagonal(diagonal: Any, n_samples: int) -> npt.NDArray[np.float64]:
+    """Return what a scheme's ``adjusted_diagonal`` gave, or say what is wrong with it."""
+    refuse_masked("adjusted_diagonal()", diagonal)
+    array: npt.NDArray[np.float64] = np.array(diagonal, dtype=np.float64)
+    if array.shape != (n_samples,):
+        raise ValueError(
+            f"adjusted_diagonal() must return one number for each of the {n_samples} training "
+            f"samples; got an array of shape {array.shape}."
+        )
+    if not (np.isfinite(array).all() and (array >= 0).all()):
+        raise ValueError("adjusted_diagonal() must return finite numbers that are not negative.")
+    return array

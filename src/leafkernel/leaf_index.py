@@ -170,8 +170,11 @@ class ForestStats:
         cls, samples: Samples, leaf_offsets: Array, *, n_threads: int = 1, **known: Any
     ) -> ForestStats:
         """Count what the training samples say."""
-        weighting = Weighting(by_entry=samples.in_bag_weights)
-        rows = WeighedLeaves.of(samples.leaf, weighting, np.dtype(np.float64))
+        in_bag = samples.in_bag_weights
+        if in_bag is not None:
+            is_count = in_bag.dtype == np.uint8
+            in_bag = np.ascontiguousarray(in_bag, dtype=np.uint8 if is_count else np.float64)
+        rows = WeighedLeaves.of(samples.leaf, Weighting(by_entry=in_bag))
         masses = core.leaf_masses(rows, int(leaf_offsets[-1]), n_threads)
         return cls(leaf_offsets, *masses, **known)
 

@@ -83,4 +83,7 @@ class ProximityOperator(LinearOperator):
             out = self.engine.apply(product.with_dtype(np.float64), in_double)
         if self.diagonal_shift is not None:
             out += self.diagonal_shift[:, None] * V
+        limit = np.finfo(dtype).max
+        if not (np.abs(out) <= limit).all() and np.isfinite(in_double).all():
+            raise OverflowError(f"a product with P is too large for {dtype}; use smaller numbers.")
         return out.astype(dtype, copy=False)

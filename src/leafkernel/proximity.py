@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy, deepcopy
+from dataclasses import replace
 from importlib import import_module
 from typing import Any, Literal
 
@@ -34,11 +35,11 @@ from leafkernel._validation import (
     warn,
 )
 from leafkernel.engines import ENGINES, Engine, TooManyEntriesError, find_engine
-from leafkernel.forecast import TOO_LARGE_ADVICE, Forecast, forecast, most_nonzeros
+from leafkernel.forecast import TOO_LARGE_ADVICE, Forecast, csr_bytes, forecast, most_nonzeros
 from leafkernel.kernel import Diagonal, LeafKernel, Product
 from leafkernel.leaf_index import Samples
 from leafkernel.operator import ProximityOperator
-from leafkernel.schemes import WeightScheme, find_scheme
+from leafkernel.schemes import Gap, WeightScheme, find_scheme
 from leafkernel.training import check_rows, read_features, read_samples, read_stats
 
 Array = npt.NDArray[Any]
@@ -337,10 +338,17 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         n_threads = count_threads(fitted.n_jobs)
         matrix = fitted._engine().rows(kernel.toward(product, rows, n_threads=n_threads))
         if X is None and kernel.own_diagonal is not None:
-            own = (rows, np.arange(len(rows)))
-            shift = kernel.own_diagonal[rows] - np.asarray(matrix[own]).ravel()
-            matrix = matrix + csr_array((shift.astype(matrix.dtype), own), shape=matrix.shape)
+            found = matrix.tocoo()
+            others = found.row != rows[found.col]
+            parts = (
+                (found.data[others], kernel.own_diagonal[rows].astype(matrix.dtype)),
+                (found.row[others], rows),
+                (found.col[others], np.arange(len(rows))),
+            )
+            data, *places = map(np.concatenate, parts)
+            matrix = csr_array((data, tuple(places)), shape=matrix.shape)
             matrix.eliminate_zeros()
+            matrix.sort_indices()
         return matrix
 
     def kneighbors(
@@ -671,8 +679,25 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
 
         Every public method begins with it: router, kernel and columns must be those of one fit.
         """
-        check_is_fitted(self, "kernel_")
+        if not hasattr(self, "kernel_"):
+            check_is_fitted(self, "kernel_")  # raises, and would ask the forest for its tags
         return copy(self)
+
+    def _with_diagonal(self, diagonal: Literal["scheme", "zero"]) -> ForestProximity:
+        """Return the same fit with another diagonal, for tasks in which rows count for themselves.
+
+        "zero" leaves it as it is for "gap", whose diagonal is zero already.
+        """
+        fitted = self._snapshot()
+        kernel = fitted.kernel_
+        own = None
+        if diagonal == "zero" and not (
+            isinstance(fitted.scheme_, Gap) and kernel.own_diagonal is None
+        ):
+            own = np.zeros(kernel.n_samples)
+        fitted.diagonal = diagonal
+        fitted.kernel_ = replace(kernel, own_diagonal=own)
+        return fitted
 
     def _engine(self) -> Engine:
         return find_engine(self.engine, n_threads=count_threads(self.n_jobs))
@@ -725,7 +750,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         if at_most <= most:
             return at_most  # the bound alone shows that it fits
         expected = forecast(product, engine, limit=limit)
-        if not expected.fits:
+        if csr_bytes(product.n_rows, expected.nonzeros_at_least, product.dtype.itemsize) > limit:
             size = f"about {format_bytes(expected.bytes)} ({expected.nonzeros:,} nonzeros), more"
             raise MemoryError(self._too_large(size, limit))
         return most

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,6 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
+
+# Factors are left as they are while their largest entry is within this power of two.
+_LARGEST_EXPONENT = 64
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,36 @@ class Weighting:
             else:
                 entry, shift = _round(entry, by_leaf, leaf, dtype)
                 by_leaf, scale = None if leaf is not None else by_leaf, scale * shift
-        return Weighting(scale, _doubles(self.by_sample), _doubles(by_leaf), entry)
+        return _balanced(scale, _doubles(self.by_sample), _doubles(by_leaf), entry)
+
+
+def _balanced(scale: float, *factors: Array | None) -> Weighting:
+    """Return the weights with very large or small powers of two moved from factors to the scale.
+
+    That rounds nothing. Otherwise 1e200 times 1e-200 could become 0 or infinite on the way.
+    """
+    exponents = [_exponent(factor) for factor in factors]
+    moved = [
+        np.ldexp(factor, -exponent) if factor is not None and exponent else factor
+        for factor, exponent in zip(factors, exponents, strict=True)
+    ]
+    try:
+        balanced = math.ldexp(scale, sum(exponents))
+    except OverflowError:
+        balanced = math.inf
+    if math.isinf(balanced) or (balanced == 0) != (scale == 0):
+        raise ValueError(
+            "the factors of the weights, multiplied, are too large or too small for float64."
+        )
+    return Weighting(balanced, *moved)
+
+
+def _exponent(factor: Array | None) -> int:
+    """Return the power of two of the largest entry where it is far from one, else 0."""
+    if factor is None or factor.dtype.kind != "f":
+        return 0
+    exponent = int(np.frexp(np.max(factor, initial=0))[1])
+    return exponent if abs(exponent) > _LARGEST_EXPONENT else 0
 
 
 def fits(weights: Array, dtype: npt.DTypeLike) -> bool:
@@ -124,10 +157,10 @@ def _round(
     rounded = np.ldexp(exact, -shift)
     if not fits(rounded, dtype) or not -1000 < shift < 1000:
         low, high = np.min(entry, where=entry > 0, initial=np.inf), np.max(entry)
-        raise ValueError(
-            f"weights from {low:.3g} to {high:.3g} do not fit in {dtype}; use dtype=np.float64, or "
-            "weights that differ less."
-        )
+        advice = "use dtype=np.float64, or weights that differ less"
+        if dtype == np.float64:
+            advice = "multiply all of them by one large number, or set the smallest to 0"
+        raise ValueError(f"weights from {low:.3g} to {high:.3g} do not fit in {dtype}; {advice}.")
     return rounded.astype(dtype), 2.0**shift
 
 
@@ -150,11 +183,9 @@ class WeighedLeaves:
     weights: Array | None
 
     @classmethod
-    def of(
-        cls, leaf: Array, weighting: Weighting, dtype: np.dtype[Any] | None = None
-    ) -> WeighedLeaves:
-        """Take the entries of a compact weighting, or of any with its weights in dtype."""
-        entry = (weighting if dtype is None else weighting.compact(dtype)).by_entry
+    def of(cls, leaf: Array, weighting: Weighting) -> WeighedLeaves:
+        """Take the entries of a compact weighting."""
+        entry = weighting.by_entry
         is_flags = entry is not None and entry.dtype == bool
         return cls(
             np.ascontiguousarray(leaf),

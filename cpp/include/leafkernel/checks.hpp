@@ -52,7 +52,6 @@ inline void check_rows(const QueryRows& rows, Offset n_leaves, int n_threads, co
 inline void check_samples(const QueryRows& rows, Offset n_leaves, int n_threads,
                           const Monitor& monitor) {
     require_row_sizes(rows);
-    require(rows.n_rows <= std::numeric_limits<SampleId>::max(), "there are too many rows");
     const auto n_trees = static_cast<std::size_t>(rows.n_trees);
     std::vector<Offset> lowest(n_trees), highest(n_trees);
     const auto look = [&]<class Id>(std::span<const Id> ids) {

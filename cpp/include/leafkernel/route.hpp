@@ -115,6 +115,7 @@ Offset pack_tree(Offset n_nodes, Offset n_features, const Children& left, const 
 // Refuses packed trees that a walk could leave or never end in. Throws std::invalid_argument.
 inline void check_table(const RouteTable& table, Offset n_features) {
     require(table.left_bits > 0 && table.left_bits < 32, "left_bits must lie between 1 and 31");
+    require(n_features >= 0, "n_features must not be negative");
     require_size(table.missing_go_left.size(), table.nodes.size(), "missing_go_left");
     require_size(table.leaf_of_node.size(), table.nodes.size(), "leaf_of_node");
     require_offsets(table.tree_offsets, table.nodes.size(), "tree_offsets");
@@ -159,6 +160,8 @@ struct SampleRows {
 
 // Refuses samples whose arrays do not fit together, or that have fewer features than the trees.
 inline void check_samples(const SampleRows& samples, Offset n_features) {
+    constexpr Offset most = std::numeric_limits<std::int32_t>::max();
+    require(samples.n_rows <= most && samples.n_features <= most, "X has too many rows or columns");
     require(samples.n_features >= n_features, "samples have fewer features than the trees split on");
     if (!samples.is_sparse()) return;
     require_size(samples.columns.size(), samples.values.size(), "columns");

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,14 @@ class Unavailable(ValueError):  # noqa: N818 - it names a state of the forest
 def numbered_names(n_features: int) -> Array:
     """Return names for columns that have none: x0, x1, ..., as scikit-learn does."""
     return np.array([f"x{i}" for i in range(n_features)], dtype=object)
+
+
+def with_own_names(estimator: Any) -> Any:
+    """Return a shallow copy of an estimator with a copy of the names of its columns."""
+    own = copy(estimator)
+    if hasattr(own, "feature_names_in_"):
+        own.feature_names_in_ = np.array(own.feature_names_in_)
+    return own
 
 
 @dataclass(frozen=True)

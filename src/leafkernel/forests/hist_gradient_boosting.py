@@ -9,12 +9,11 @@ categories go where they go in ``predict``. All of this is private, read on scik
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from typing import Any
 
 import numpy as np
 
-from leafkernel.forests._base import Array
+from leafkernel.forests._base import Array, with_own_names
 from leafkernel.forests._boosting import BoostedTrees
 from leafkernel.forests._trees import Tree, TreeArrays, features_on_paths, offsets_of
 from leafkernel.weighting import leaf_id_type
@@ -25,7 +24,8 @@ class HistForest(BoostedTrees):
 
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
-        self._model = copy(estimator)  # fitting the estimator again elsewhere changes nothing
+        # A copy, so that fitting the estimator again elsewhere changes nothing.
+        self._model = with_own_names(estimator)
         trees = [tree for of_round in estimator._predictors for tree in of_round]
         self._values = [tree.nodes["value"][tree.nodes["is_leaf"] == 1] for tree in trees]
         self.leaf_offsets = offsets_of([len(values) for values in self._values])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from abc import abstractmethod
 from collections.abc import Sequence
-from copy import copy, deepcopy
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +32,7 @@ from sklearn.tree import BaseDecisionTree
 from sklearn.tree._tree import Tree as SklearnTree
 
 from leafkernel._validation import check_numbers, describe
-from leafkernel.forests._base import Array, FittedForest, InBag, Unavailable
+from leafkernel.forests._base import Array, FittedForest, InBag, Unavailable, with_own_names
 from leafkernel.forests._boosting import BoostedTrees
 from leafkernel.forests._bootstrap import check_leaf_masses, recover_bagging, recover_in_bag
 from leafkernel.forests._routing import RouteTable
@@ -304,10 +304,18 @@ def _without_sampler(member: Any) -> Any:
 
 def _on_features(tree: Any, features: Any) -> _TreeOnFeatures:
     features = np.asarray(features)
+    if features.dtype.kind not in "iu":
+        raise ValueError(
+            f"estimators_features_ must hold numbers of columns; got dtype {features.dtype}. The "
+            "model is damaged; load or fit it again."
+        )
     inner = tree.children_left >= 0
     split_on = tree.feature[inner]
     if split_on.size and not 0 <= split_on.min() <= split_on.max() < len(features):
-        raise ValueError("a tree splits on a feature that its ensemble did not give to it.")
+        raise ValueError(
+            "a tree splits on a feature that its ensemble did not give to it. The model is "
+            "damaged; load or fit it again."
+        )
     renamed = np.full_like(tree.feature, -1)
     renamed[inner] = features[split_on]
     return _TreeOnFeatures(
@@ -340,7 +348,7 @@ def _trees_of_rounds(boosting: Any) -> list[Any]:
 
 def _without_trees(estimator: Any) -> Any:
     """Return a copy of an ensemble that can still check the columns of X, and keeps no more."""
-    checker = copy(estimator)
+    checker = with_own_names(estimator)
     if hasattr(checker, "estimators_"):
         checker.estimators_ = estimator.estimators_[:1]  # it is asked about missing values
     return checker

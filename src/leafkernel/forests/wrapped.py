@@ -73,6 +73,7 @@ class PipelineForest(FittedForest):
         self._last = last
         # A copy, so that fitting the pipeline again elsewhere changes nothing.
         self._steps = deepcopy([step for _, step in estimator.steps[:-1]])
+        self._n_last = getattr(last.estimator, "n_features_in_", 0)
         self.leaf_offsets = last.leaf_offsets
 
     def _transform(self, X: Any) -> Any:
@@ -131,7 +132,7 @@ class PipelineForest(FittedForest):
             try:
                 names = np.asarray(step.get_feature_names_out(names), dtype=object)
             except (AttributeError, ValueError):  # it cannot tell, or was fitted on other names
-                names = numbered_names(self._last.estimator.n_features_in_)
+                names = numbered_names(self._n_last)
                 break
         return self._last.feature_names(names)
 

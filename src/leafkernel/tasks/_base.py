@@ -13,10 +13,10 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_array, column_or_1d
 
 from leafkernel._repr import FittedRepr
-from leafkernel._validation import check_columns, check_values, refuse_masked
+from leafkernel._validation import check_columns, check_values, count_threads, refuse_masked
 from leafkernel.forests import Unavailable, fit_if_needed
 from leafkernel.proximity import ForestProximity
-from leafkernel.schemes import WeightScheme
+from leafkernel.schemes import Boosted, OutOfBag, Uniform, WeightScheme
 
 Array = npt.NDArray[Any]
 Target = Literal["classes", "numbers", "none"]
@@ -64,7 +64,8 @@ class ProximityTask(FittedRepr):
         if given is not None and not is_scheme(given):
             return ForestProximity(given, self._default_scheme, n_jobs=self.n_jobs)
         target = self._target or target_of(y)
-        forest = _FORESTS[target](n_jobs=self.n_jobs, random_state=self.random_state)
+        n_jobs = None if self.n_jobs is None else count_threads(self.n_jobs)
+        forest = _FORESTS[target](n_jobs=n_jobs, random_state=self.random_state)
         unsupervised = target == "none"
         default = self._default_unsupervised_scheme if unsupervised else self._default_scheme
         return ForestProximity(forest, default if given is None else given, n_jobs=self.n_jobs)
@@ -185,6 +186,26 @@ def check_proximity(proximity: Any) -> ForestProximity:
     return proximity._snapshot()
 
 
+def without_self(prox: ForestProximity) -> ForestProximity:
+    """Return a proximity in which no training sample is similar to itself.
+
+    For predictions, walks and explanations of training samples: their own target or place must not
+    answer for them.
+    """
+    return prox._with_diagonal("zero")
+
+
+def with_constant_diagonal(prox: ForestProximity) -> ForestProximity:
+    """Return a proximity in which all training samples are equally similar to themselves.
+
+    For scores that compare training samples. Under "uniform", "oob" and "boosted" the diagonal is
+    one, as in R. Under other schemes it depends on the sample: one that is alone in its leaves is
+    very similar to itself, and would look like the most typical of all. There it is zero.
+    """
+    is_constant = isinstance(prox.scheme_, (Uniform, OutOfBag, Boosted))
+    return prox._with_diagonal("scheme" if is_constant else "zero")
+
+
 def check_same_samples(proximity: ForestProximity, X: Any) -> None:
     """Refuse samples that a fitted proximity was not fitted on, as far as its leaves can tell."""
     n_samples = X.shape[0] if hasattr(X, "shape") else len(X)
@@ -265,6 +286,7 @@ def read_targets(
     prox: ForestProximity, y: Any
 ) -> tuple[Array, Array | None, npt.NDArray[np.float64]]:
     """Return the targets, the classes if they are any, and numbers to average, shape (n, c)."""
+    refuse_masked("y", y)
     targets = np.asarray(y)
     if targets.ndim == 2 and targets.shape[1] == 1:
         targets = targets.ravel()
