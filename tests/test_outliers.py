@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
+from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import train_test_split
 
 from leafkernel import ForestProximity
 from leafkernel.tasks import ProximityOutlierDetector, outlier_scores
@@ -62,8 +65,16 @@ def test_streamed_scores_equal_the_formulas(iris, scheme, convention):
     X, y = iris
     prox = ForestProximity(RandomForestClassifier(40, random_state=0), scheme, dtype=np.float64)
     prox.fit(X, y)
-    expected = slow_scores(prox.proximity().toarray(), y, convention)
-    assert_allclose(outlier_scores(prox, y, convention=convention), expected, rtol=1e-9)
+    P = prox.proximity().toarray()
+    if scheme == "kerf":  # a row alone in its leaves is most similar to itself
+        np.fill_diagonal(P, 0)
+    expected = slow_scores(P, y, convention)
+    close = {"rtol": 1e-9, "atol": 1e-9}
+    assert_allclose(outlier_scores(prox, y, convention=convention), expected, **close)
+    for diagonal in ("one", "zero"):
+        other = ForestProximity(prox.forest_, scheme, dtype=np.float64, diagonal=diagonal)
+        found = outlier_scores(other.fit(X, y), y, convention=convention)
+        assert_allclose(found, expected, **close)
 
 
 @given(
@@ -112,19 +123,39 @@ def test_a_sample_like_none_of_its_class_is_the_largest_outlier():
     assert raw.argmax() == 6
 
 
-def test_new_samples_are_scored_like_training_samples(iris):
+@pytest.mark.parametrize("scheme", ["uniform", "kerf", "oob_separable", "ih", "gap", "oob"])
+def test_flipped_labels_are_outliers_under_every_scheme(scheme):
+    """Under "kerf" they were the least of all: AUC 0.03, because each was alone with itself."""
+    X, y = load_breast_cancer(return_X_y=True)
+    rng = np.random.default_rng(0)
+    flipped = rng.choice(len(y), 50, replace=False)
+    y[flipped] = 1 - y[flipped]
+    prox = ForestProximity(RandomForestClassifier(60, random_state=0), scheme).fit(X, y)
+    is_flipped = np.isin(np.arange(len(y)), flipped)
+    assert roc_auc_score(is_flipped, outlier_scores(prox, y)) > 0.65
+
+
+@pytest.mark.parametrize("scheme", ["oob", "uniform", "gap"])
+def test_as_many_new_samples_are_outliers_as_was_asked(scheme):
+    """New samples were compared with training samples that have themselves: 20% at 5%."""
+    shares = []
+    for seed in range(6):
+        X, y = load_digits(return_X_y=True)
+        train, test, y_train, _ = train_test_split(X, y, train_size=500, random_state=seed)
+        forest = RandomForestClassifier(60, random_state=seed)
+        detector = ProximityOutlierDetector(ForestProximity(forest, scheme), contamination=0.05)
+        shares.append((detector.fit(train, y_train).predict(test[:600]) == -1).mean())
+    assert 0.03 < np.mean(shares) < 0.07
+
+
+def test_scores_of_new_samples_do_not_depend_on_the_others(iris):
     X, y = iris
-    prox = ForestProximity(RandomForestClassifier(60, random_state=0), "uniform").fit(X, y)
-    detector = ProximityOutlierDetector(prox).fit(X, y)
-    # Under a symmetric scheme a training sample passed again is the same sample, where it is taken
-    # for one of its own class.
-    favoured = prox.weighted_sums(np.eye(3)[y], X).argmax(axis=1) == y
-    assert favoured.sum() > 140
-    again, before = detector.score_samples(X), -outlier_scores(prox, y)
-    assert_allclose(again[favoured], before[favoured], rtol=1e-5, atol=1e-4)
-    assert_array_equal(detector.predict(X)[favoured], detector.predict()[favoured])
+    detector = ProximityOutlierDetector(random_state=0).fit(X, y)
+    new = X[::3] + 0.05
+    together = detector.score_samples(new)
+    assert_allclose([detector.score_samples(x[None])[0] for x in new], together)
     odd = np.array([[4.3, 4.4, 6.9, 0.1]])
-    assert detector.score_samples(odd) < np.median(detector.score_samples())
+    assert detector.score_samples(odd) < np.median(together)
 
 
 def test_unsupervised():

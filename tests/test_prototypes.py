@@ -90,7 +90,10 @@ def test_lazy_choice_is_a_greedy_one(wine, scheme):
     X, y = wine
     prox = fitted(X, y, scheme)
     found = select_prototypes(prox, y, n_prototypes=6)
-    assert_greedy(prox.proximity().toarray(), y, found, 6)
+    P = prox.proximity().toarray()
+    if scheme not in ("uniform", "oob"):  # no row stands for itself more than others do
+        np.fill_diagonal(P, 0)
+    assert_greedy(P, y, found, 6)
 
 
 @given(

@@ -65,6 +65,12 @@ WEIGHT_CHECKS = (
     "check_sample_weights_invariance",
 )
 
+PASSED_AGAIN = (
+    "a training sample that is passed to predict counts as new, and finds itself among the "
+    "training samples; fit_predict judges it without itself"
+)
+OUTLIER_CHECKS = ("check_outliers_train", "check_outliers_fit_predict")
+
 
 @pytest.mark.filterwarnings("ignore::leafkernel.LeafkernelWarning")
 @pytest.mark.estimator_checks
@@ -73,6 +79,8 @@ def test_scikit_learn_checks(estimator, check, request):
     name = check.func.__name__
     if name in WEIGHT_CHECKS:
         request.applymarker(pytest.mark.xfail(reason=WEIGHTS_DRAW, strict=False))
+    if name in OUTLIER_CHECKS:
+        request.applymarker(pytest.mark.xfail(reason=PASSED_AGAIN, strict=False))
     check(estimator)
 
 

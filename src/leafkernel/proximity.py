@@ -683,18 +683,17 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             check_is_fitted(self, "kernel_")  # raises, and would ask the forest for its tags
         return copy(self)
 
-    def _with_diagonal(self, diagonal: Literal["scheme", "zero"]) -> ForestProximity:
-        """Return the same fit with another diagonal, for tasks in which rows count for themselves.
+    def _with_diagonal(self, diagonal: Literal["one", "zero"]) -> ForestProximity:
+        """Return the same fit with another diagonal, for tasks that decide on it themselves.
 
         "zero" leaves it as it is for "gap", whose diagonal is zero already.
         """
         fitted = self._snapshot()
         kernel = fitted.kernel_
-        own = None
-        if diagonal == "zero" and not (
-            isinstance(fitted.scheme_, Gap) and kernel.own_diagonal is None
-        ):
-            own = np.zeros(kernel.n_samples)
+        is_zero = isinstance(fitted.scheme_, Gap) and kernel.own_diagonal is None
+        if diagonal == "zero" and is_zero:
+            return fitted
+        own = np.full(kernel.n_samples, 1.0 if diagonal == "one" else 0.0)
         fitted.diagonal = diagonal
         fitted.kernel_ = replace(kernel, own_diagonal=own)
         return fitted

@@ -203,7 +203,7 @@ def with_constant_diagonal(prox: ForestProximity) -> ForestProximity:
     very similar to itself, and would look like the most typical of all. There it is zero.
     """
     is_constant = isinstance(prox.scheme_, (Uniform, OutOfBag, Boosted))
-    return prox._with_diagonal("scheme" if is_constant else "zero")
+    return prox._with_diagonal("one" if is_constant else "zero")
 
 
 def check_same_samples(proximity: ForestProximity, X: Any) -> None:

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from leafkernel._validation import count_threads
 from leafkernel.proximity import ForestProximity
-from leafkernel.tasks._base import Array, indicators
+from leafkernel.tasks._base import Array, indicators, with_constant_diagonal
 
 # Columns that are computed at once: more than one is nearly free, too many are in vain.
 _COLUMNS_AT_ONCE = 32
@@ -59,6 +59,7 @@ def choose_facilities(
         Least gain, as a share of the gains of the class so far.
     """
     n_classes = int(codes.max()) + 1
+    prox = with_constant_diagonal(prox)
     read_columns = column_reader(prox)
     sums = column_sums(prox, indicators(codes, n_classes))
     rows: list[int] = []

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from leafkernel.proximity import ForestProximity
+from leafkernel.tasks._base import without_self
 
 Array = npt.NDArray[Any]
 
@@ -41,6 +42,8 @@ def weighted_quantiles(
         nearest.sort_indices()
         return _of_block(nearest, sorted_y, levels)
     found, empty = [], []
+    if X is None:
+        proximity = without_self(proximity)
     # With training samples numbered by rank, sorted rows are in the order of the targets.
     for _, block in proximity._blocks(X, columns=rank):
         blockwise, without = _of_block(block, sorted_y, levels)

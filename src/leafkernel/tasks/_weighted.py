@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from leafkernel._validation import check_count, warn
 from leafkernel.proximity import ForestProximity
-from leafkernel.tasks._base import Array, ProximityTask
+from leafkernel.tasks._base import Array, ProximityTask, without_self
 
 
 def is_out_of_bag(prox: ForestProximity) -> bool:
@@ -49,7 +49,8 @@ class WeightedPrediction(ProximityTask, BaseEstimator):
         """Average (n, c) values by proximity; rows without any proximity get the fallback."""
         if self.n_neighbors is None:
             ones = np.ones(len(values))
-            sums = self.proximity_.weighted_sums(np.column_stack([values, ones]), X)
+            prox = without_self(self.proximity_) if X is None else self.proximity_
+            sums = prox.weighted_sums(np.column_stack([values, ones]), X)
             sums, mass = sums[:, :-1], sums[:, -1]
         else:
             weights, rows = self.proximity_.kneighbors(X, self._available(X))

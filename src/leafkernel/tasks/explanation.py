@@ -12,7 +12,7 @@ import numpy.typing as npt
 from leafkernel._progress import track
 from leafkernel._validation import check_count, check_flag, warn
 from leafkernel.proximity import ForestProximity
-from leafkernel.tasks._base import check_proximity, read_targets
+from leafkernel.tasks._base import check_proximity, read_targets, without_self
 from leafkernel.tasks._paths import TreePaths, read_trees
 from leafkernel.tasks._query import Query, new_sample, number, training_row
 
@@ -171,6 +171,8 @@ def explain_prediction(
     if (x is None) == (row is None):
         given = "neither" if x is None else "both"
         raise ValueError(f"give x, a new sample, or row, a training sample; got {given}.")
+    if row is not None:
+        prox = without_self(prox)
     query = new_sample(prox, x, "x") if row is None else training_row(prox, row, "row")
     targets, classes, values = read_targets(prox, y)
     product = query.product.with_dtype(np.float64)
@@ -227,8 +229,8 @@ def local_importance(prox: ForestProximity, X: Any = None, *, normalize: bool = 
 
     Notes
     -----
-    A sample counts itself among its neighbours where the scheme's formula does, whatever
-    ``diagonal`` says, and for "oob" the weights are those before the division by shared counts.
+    A training sample is not its own neighbor, whatever ``diagonal`` says. For "oob" the weights are
+    those before the division by shared counts.
     Nodes are counted by the training samples of ``prox``; an empty one counts as half a sample.
 
     Examples
@@ -259,7 +261,9 @@ def local_importance(prox: ForestProximity, X: Any = None, *, normalize: bool = 
             first = begin + (column >= stats.n_trees) * stats.n_leaves
             in_leaf = np.bincount(kernel.leaf[:, column] - first, theirs, minlength=end - begin)
             ours = product.query.in_tree(leaf, column)
-            weights += ours * in_leaf[leaf[:, column] - first]
+            mass_there = in_leaf[leaf[:, column] - first]
+            # No sample is its own neighbor.
+            weights += ours * (mass_there if X is not None else mass_there - theirs)
         mass += weights
         # Only of the leaves that are reached: no more than there are samples.
         rows = np.flatnonzero(weights)

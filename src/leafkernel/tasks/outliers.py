@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -13,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from leafkernel._validation import check_choice
 from leafkernel.proximity import ForestProximity
+from leafkernel.tasks._as_new import AsNew
 from leafkernel.tasks._base import (
     Array,
     ProximityTask,
@@ -20,7 +22,10 @@ from leafkernel.tasks._base import (
     check_proximity,
     indicators,
     target_of,
+    with_constant_diagonal,
 )
+
+Blocks = Iterator[tuple[slice, Any]]
 
 # Breiman's rule of thumb: "generally, if the measure is greater than 10, the case should be
 # carefully inspected".
@@ -71,9 +76,10 @@ def outlier_scores(
     .. math:: \mathrm{raw}_i = \frac{n}{\sum_{j: y_j = y_i} P_{ij}^2}, \qquad
               \mathrm{score}_i = \frac{\mathrm{raw}_i - \mathrm{median}}{1.4826 \cdot \mathrm{MAD}}
 
-    with the median and the MAD over the samples of the class. A sum of zero counts as one, as in R,
-    or as half of the smallest other sum where that is less: a sample that is similar to none of its
-    class must not look like a normal one.
+    with the median and the MAD over the samples of the class. P_ii is one under "uniform", "oob" and
+    "boosted", as in R. Under other schemes it would depend on the sample, and is zero. A sum of zero
+    counts as one, as in R, or as half of the smallest other sum where that is less: a sample that is
+    similar to none of its class must not look like a normal one.
 
     Parameters
     ----------
@@ -105,8 +111,9 @@ def outlier_scores(
     >>> int(outlier_scores(prox, y).argmax()) in (70, 83, 106, 119, 133)  # the usual suspects
     True
     """
-    prox = check_proximity(prox)
-    return _Judge(prox, y, convention).of_training()
+    prox = with_constant_diagonal(check_proximity(prox))
+    check_choice("convention", convention, CONVENTIONS)
+    return _Judge(_blocks_of(prox), _codes_of(prox, y), convention).of_training()
 
 
 class ProximityOutlierDetector(ProximityTask, OutlierMixin, BaseEstimator):
@@ -138,9 +145,10 @@ class ProximityOutlierDetector(ProximityTask, OutlierMixin, BaseEstimator):
 
     Notes
     -----
-    A new sample is compared with the class that its proximities favour, and standardised as that
-    class was. It has no copy of itself among the training samples, and so scores a little higher
-    than it would as one of them.
+    A new sample is compared with the class that its proximities favor. Its score is on the scale of
+    ``outlier_scores_``: of new samples like the training samples, about as many score above any
+    value as of the training samples. A training sample that is passed to :meth:`predict` counts as
+    new, and finds itself among the training samples; :meth:`fit_predict` judges it without itself.
 
     Examples
     --------
@@ -180,9 +188,15 @@ class ProximityOutlierDetector(ProximityTask, OutlierMixin, BaseEstimator):
         check_choice("convention", self.convention, CONVENTIONS)
         return y
 
+    def _fit_proximity(self, X: Any, y: Any, sample_weight: Any = None) -> ForestProximity:
+        proximity = super()._fit_proximity(X, y, sample_weight)
+        self._as_new = AsNew(proximity, X, y, sample_weight)
+        return proximity
+
     def _learn(self, proximity: ForestProximity, y: Any) -> None:
-        self._judge = _Judge(proximity, y, self.convention)
-        self.outlier_scores_ = self._judge.of_training()
+        self.outlier_scores_ = outlier_scores(proximity, y, convention=self.convention)
+        codes = _codes_of(proximity, y)
+        self._judge = _Judge(self._as_new.blocks, codes, self.convention, as_new=True)
         if self.contamination == "auto":
             self.offset_ = -_BREIMANS_THRESHOLD
         else:
@@ -226,7 +240,10 @@ class ProximityOutlierDetector(ProximityTask, OutlierMixin, BaseEstimator):
             Scores, lower for outliers.
         """
         check_is_fitted(self, "proximity_")
-        return -(self.outlier_scores_ if X is None else self._judge.of_unseen(X))
+        if X is None:
+            return -self.outlier_scores_
+        as_new = np.sort(self._judge.of_training())
+        return -_match(self._judge.of_unseen(X), as_new, np.sort(self.outlier_scores_))
 
     def decision_function(self, X: Any = None) -> npt.NDArray[np.float64]:
         """Return ``score_samples(X) - offset_``: negative for outliers.
@@ -260,37 +277,52 @@ class ProximityOutlierDetector(ProximityTask, OutlierMixin, BaseEstimator):
 
 
 class _Judge:
-    """Scores samples against the training samples of a class."""
+    """Scores samples against the training samples of a class.
 
-    def __init__(self, prox: ForestProximity, y: Any, convention: str) -> None:
-        check_choice("convention", convention, CONVENTIONS)
-        self.prox = prox
+    Parameters
+    ----------
+    blocks : callable
+        Returns the proximities of samples, or without an argument of the training samples.
+    codes : ndarray of int of shape (n,)
+        Classes of the training samples.
+    convention : str
+        How proximities become scores.
+    as_new : bool
+        Whether to compare each training sample with the class that its proximities favor, as a new
+        sample, and not with its own.
+    """
+
+    def __init__(
+        self, blocks: Callable[..., Blocks], codes: Array, convention: str, *, as_new: bool = False
+    ) -> None:
+        self.blocks = blocks
+        self.codes = codes
+        self.n_classes = int(codes.max()) + 1
         self.rule = CONVENTIONS[convention]
-        numeric = y is not None and np.asarray(y).dtype.kind in "uif"
-        if target_of(y) == "classes" and not (numeric and prox._router.predicts_numbers()):
-            classes, self.codes = check_labels(y, prox.n_samples_fit_)
-            self.n_classes = len(classes)
-        else:
-            self.codes, self.n_classes = np.zeros(prox.n_samples_fit_, dtype=np.intp), 1
-        sums = self._sums(None, self.codes)
+        sums, self.own = self._sums(None, None if as_new else codes)
         positive = sums[sums > 0]
         self.least = min(1.0, float(positive.min()) / 2) if len(positive) else 1.0
         self.raw = self._raw(sums)
-        self.scales = [_scale_of(self.raw[self.codes == c]) for c in range(self.n_classes)]
+        self.scales = [_scale_of(self.raw[self.own == c]) for c in range(self.n_classes)]
 
     def of_training(self) -> npt.NDArray[np.float64]:
-        return self._standardize(self.raw, self.codes)
+        return self._standardize(self.raw, self.own)
 
     def of_unseen(self, X: Any) -> npt.NDArray[np.float64]:
-        votes = self.prox.weighted_sums(indicators(self.codes, self.n_classes), X)
-        codes = votes.argmax(axis=1)
-        return self._standardize(self._raw(self._sums(X, codes)), codes)
+        sums, codes = self._sums(X, None)
+        return self._standardize(self._raw(sums), codes)
 
-    def _sums(self, X: Any, row_codes: Array) -> npt.NDArray[np.float64]:
-        sums = np.empty(len(row_codes))
-        for rows, block in self.prox.iter_proximity(X, sort=False):
-            sums[rows] = self._square_sums(block, row_codes[rows])
-        return sums
+    def _sums(
+        self, X: Any, row_codes: Array | None
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.intp]]:
+        """Return the sums of squares for the class of each row, or that which it favors."""
+        sums, codes = [np.zeros(0)], [np.zeros(0, dtype=np.intp)]
+        table = indicators(self.codes, self.n_classes)
+        for rows, block in self.blocks(X):
+            own = (block @ table).argmax(axis=1) if row_codes is None else row_codes[rows]
+            codes.append(own)
+            sums.append(self._square_sums(block, own))
+        return np.concatenate(sums), np.concatenate(codes)
 
     def _raw(self, sums: Array) -> npt.NDArray[np.float64]:
         return np.asarray(len(self.codes) / np.where(sums > 0, sums, self.least))
@@ -317,8 +349,31 @@ class _Judge:
         return np.abs(score) if self.rule.absolute else score
 
 
+def _codes_of(prox: ForestProximity, y: Any) -> npt.NDArray[np.intp]:
+    """Return the class of each training sample; one for all where y holds no classes."""
+    numeric = y is not None and np.asarray(y).dtype.kind in "uif"
+    if target_of(y) == "classes" and not (numeric and prox._router.predicts_numbers()):
+        return check_labels(y, prox.n_samples_fit_)[1]
+    return np.zeros(prox.n_samples_fit_, dtype=np.intp)
+
+
+def _blocks_of(prox: ForestProximity) -> Callable[..., Blocks]:
+    return lambda X: prox.iter_proximity(X, sort=False)
+
+
+def _match(scores: Array, measured: Array, known: Array) -> npt.NDArray[np.float64]:
+    """Map scores to the scale of others: each quantile of the measured ones to that of the known.
+
+    Both are sorted and of one length. Beyond their ends, differences stay as they are.
+    """
+    inside = np.clip(scores, measured[0], measured[-1])
+    return np.asarray(np.interp(inside, measured, known) + (scores - inside))
+
+
 def _scale_of(raw: Array) -> tuple[float, float]:
     """Return the median of a class and its median absolute deviation, or what stands in for it."""
+    if not len(raw):
+        return 0.0, 0.0
     center = float(np.median(raw))
     off = np.abs(raw - center)
     spread = float(np.median(off))

@@ -18,6 +18,7 @@ from leafkernel.tasks._base import (
     check_length,
     check_proximity,
     indicators,
+    without_self,
 )
 from leafkernel.tasks._weighted import WeightedPrediction, is_out_of_bag
 
@@ -153,7 +154,8 @@ def trust_scores(
         check_length("correct", right, prox.n_samples_fit_)
         if right.dtype != bool and not np.isin(right, (0, 1)).all():
             raise ValueError("correct must say True or False for each training sample.")
-    sums = prox.weighted_sums(np.column_stack([right, np.ones(len(right))]), X)
+    neighbors = without_self(prox) if X is None else prox
+    sums = neighbors.weighted_sums(np.column_stack([right, np.ones(len(right))]), X)
     trusted: npt.NDArray[np.float64] = sums[:, 0] / np.where(sums[:, 1] > 0, sums[:, 1], 1.0)
     return trusted
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from leafkernel._validation import check_count
 from leafkernel.proximity import ForestProximity
-from leafkernel.tasks._base import ProximityTask
+from leafkernel.tasks._base import ProximityTask, without_self
 from leafkernel.tasks.clustering._votes import Labels, check_clusters
 from leafkernel.tasks.embedding._kernel_maps import DiffusionMap, Proximities
 
@@ -74,7 +74,10 @@ class ProximitySpectralClustering(ProximityTask, ClusterMixin, BaseEstimator):
         k = check_clusters(self.n_clusters, proximity)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         self._map = DiffusionMap.fit(
-            Proximities(proximity), proximity.n_samples_fit_, max(k - 1, 1), random_state=seed
+            Proximities(without_self(proximity)),
+            proximity.n_samples_fit_,
+            max(k - 1, 1),
+            random_state=seed,
         )
         self._kmeans = KMeans(k, n_init=10, random_state=seed).fit(self._map.coordinates)
         self.labels_ = self._kmeans.labels_

@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 
 from leafkernel._validation import check_choice, check_count, count_threads
 from leafkernel.proximity import ForestProximity
+from leafkernel.tasks._base import without_self
 from leafkernel.tasks.embedding._base import Embedding
 from leafkernel.tasks.embedding._kernel_maps import (
     DiffusionMap,
@@ -114,7 +115,8 @@ class LeafEmbedding(Embedding):
 
     @property
     def _default_unsupervised_scheme(self) -> str:  # type: ignore[override]
-        return {"mds": "uniform"}.get(self.method, "kerf")
+        # Under "kerf" a row that totally random trees leave alone is far from all others.
+        return {"spectral": "kerf", "diffusion": "kerf"}.get(self.method, "uniform")
 
     def __init__(
         self,
@@ -185,7 +187,10 @@ class LeafEmbedding(Embedding):
         if self.method in ("spectral", "diffusion"):
             walk: dict[str, Any] = {"time": 1.0, "alpha": 1.0} if self.method == "diffusion" else {}
             walk.update(options)
-            diffusion = DiffusionMap.fit(Proximities(prox), n, k, random_state=seed, **walk)
+            # As scikit-learn does, without self-loops: a row that is alone in its leaves would walk
+            # to itself, and so be a coordinate of its own.
+            others = Proximities(without_self(prox))
+            diffusion = DiffusionMap.fit(others, n, k, random_state=seed, **walk)
             return diffusion.coordinates, diffusion
         if self.method == "svd":
             singular = SingularMap.fit(prox, k, random_state=seed, **options)

@@ -71,7 +71,8 @@ class LeafPCA(Embedding):
     """
 
     _default_scheme = "kerf"
-    _default_unsupervised_scheme = "kerf"
+    # Under "kerf" a row that totally random trees leave alone is far from all others.
+    _default_unsupervised_scheme = "uniform"
 
     def __init__(
         self,

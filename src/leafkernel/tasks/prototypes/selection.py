@@ -10,7 +10,13 @@ import numpy.typing as npt
 
 from leafkernel._validation import check_count, check_share
 from leafkernel.proximity import ForestProximity
-from leafkernel.tasks._base import Array, check_labels, check_proximity, indicators
+from leafkernel.tasks._base import (
+    Array,
+    check_labels,
+    check_proximity,
+    indicators,
+    with_constant_diagonal,
+)
 from leafkernel.tasks._facility import choose_facilities, column_sums
 
 
@@ -140,7 +146,7 @@ def medoids(prox: ForestProximity, labels: Any) -> dict[Any, int]:
 
 def medoid_rows(prox: ForestProximity, codes: npt.NDArray[np.intp], n_classes: int) -> list[int]:
     """Return the medoid of each class, by class code."""
-    sums = column_sums(prox, indicators(codes, n_classes))
+    sums = column_sums(with_constant_diagonal(prox), indicators(codes, n_classes))
     found = []
     for c in range(n_classes):
         members = np.flatnonzero(codes == c)

@@ -1,0 +1,134 @@
+"""Training samples compared with the others as new samples are.
+
+A tree has seen its training samples, and often keeps each in a leaf of its own. So a training
+sample is similar to itself, and less similar to others than a new sample from the same source.
+Scores of the two can be compared only if training samples do not count for themselves, and only in
+the trees that did not draw them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from leafkernel.forests import Unavailable
+from leafkernel.leaf_index import ForestStats, Samples
+from leafkernel.proximity import ForestProximity
+from leafkernel.schemes import Weighting, WeightScheme, ratio
+from leafkernel.tasks._base import Array, without_self
+
+_ROWS_AT_ONCE = 4096
+
+
+@dataclass(frozen=True)
+class OutOfBagQueries(WeightScheme):
+    r"""Another scheme, in which training samples ask only the trees that did not draw them.
+
+    .. math:: q'_t(x) = q_t(x) \cdot o_t(x) \cdot \frac{T}{S(x)}, \qquad w'_t(x) = w_t(x)
+
+    with the query weights q of an unseen sample. Unseen samples are out of bag in all trees, so
+    nothing changes for them.
+    """
+
+    scheme: WeightScheme
+
+    symmetric = False
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The name of the other scheme."""
+        return self.scheme.name
+
+    @property
+    def needs(self) -> frozenset[str]:  # type: ignore[override]
+        """What the other scheme needs, and in-bag weights."""
+        return self.scheme.needs | {"in_bag"}
+
+    def query(self, samples: Samples, forest: ForestStats) -> Weighting:
+        """Return q'."""
+        unseen = Samples.unseen(samples.leaf, features=samples.features)
+        weights = self.scheme.query(unseen, forest)
+        if not isinstance(weights, Weighting):
+            weights = Weighting(by_entry=np.asarray(weights))
+        share = ratio(forest.n_trees, samples.n_oob_trees[:, 0])
+        entry = samples.is_oob
+        return Weighting(
+            weights.scale,
+            share if weights.by_sample is None else share * weights.by_sample,
+            weights.by_leaf,
+            entry if weights.by_entry is None else entry * weights.by_entry,
+        )
+
+    def reference(self, samples: Samples, forest: ForestStats) -> Any:
+        """Return w'."""
+        return self.scheme.reference(samples, forest)
+
+
+class AsNew:
+    """Proximities of training and of new samples that can be compared with each other.
+
+    Training samples have no self-similarity and, where the forest has out-of-bag trees, ask these
+    alone. A new sample then asks as few trees: those that some training sample is out of bag in,
+    always the same one for the same leaves. With more trees its proximities would vary less, and
+    its scores be of another scale.
+
+    Parameters
+    ----------
+    prox : ForestProximity
+        A fitted proximity.
+    X, y, sample_weight
+        What it was fitted on.
+    """
+
+    def __init__(self, prox: ForestProximity, X: Any, y: Any, sample_weight: Any = None) -> None:
+        asked = prox
+        if "in_bag" not in prox.scheme_.needs:
+            asked = _with_out_of_bag_queries(prox, X, y, sample_weight)
+        self.prox = without_self(asked)
+        self.has_oob = "in_bag" in asked.scheme_.needs
+
+    def blocks(self, X: Any = None) -> Iterator[tuple[slice, csr_array]]:
+        """Yield the proximities in blocks of rows: of training samples, or of new ones."""
+        prox, kernel = self.prox, self.prox.kernel_
+        if X is None or not self.has_oob:
+            yield from prox.iter_proximity(X, sort=False)
+            return
+        samples = prox._unseen(X)
+        assert samples is not None
+        asks = np.asarray(kernel.query.by_entry) != 0
+        for begin in range(0, samples.n_samples, _ROWS_AT_ONCE):
+            rows = slice(begin, min(begin + _ROWS_AT_ONCE, samples.n_samples))
+            some = samples.rows(rows)
+            flags = asks[_hash(some.leaf) % len(asks)][:, : some.leaf.shape[1]]
+            flags[~flags.any(axis=1)] = True
+            product = kernel.product(replace(some, oob_flags=flags))
+            yield rows, prox._engine().rows(product, sort=False)
+
+
+def _with_out_of_bag_queries(
+    prox: ForestProximity, X: Any, y: Any, sample_weight: Any
+) -> ForestProximity:
+    """Return a proximity with such queries, or as it is if the forest has no out-of-bag trees."""
+    parameters = prox.get_params(deep=False)
+    scheme = OutOfBagQueries(prox.scheme_)
+    parameters.update(forest=prox.forest_, weight_scheme=scheme, diagonal="scheme")
+    try:
+        return type(prox)(**parameters).fit(X, y, sample_weight)
+    except ValueError as error:
+        if not isinstance(error.__cause__, Unavailable):
+            raise
+    return prox
+
+
+def _hash(leaf: Array) -> npt.NDArray[np.uint64]:
+    """Return a number for each row of leaves that looks random and is always the same."""
+    mixed = leaf.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    total = np.zeros(len(leaf), dtype=np.uint64)
+    for column in mixed.T:
+        total = (total ^ (column >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+    return np.asarray(total >> np.uint64(17))
