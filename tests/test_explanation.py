@@ -6,8 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.datasets import load_diabetes
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.tree import DecisionTreeRegressor
 from walks import SCHEMES, small, walk
 
@@ -214,3 +219,30 @@ def test_rows_without_proximity_have_no_importances(diabetes):
     stump = ForestProximity(DecisionTreeRegressor(max_depth=1), "uniform").fit(X, np.ones(200))
     assert_array_equal(local_importance(stump), np.zeros(X.shape))
     assert not explain_pair(stump, 0, 1).shares.any()
+
+
+def test_a_vote_is_not_called_the_prediction_of_a_boosted_model():
+    """It said 55.6% for one class where the model says 99% for the other."""
+    X, y = load_iris(return_X_y=True)
+    model = GradientBoostingClassifier(n_estimators=60, random_state=0).fit(X, y)
+    prox = ForestProximity(model, "uniform").fit(X, y)
+    found = explain_prediction(prox, y, X[70] + 0.01)
+    assert not found.is_of_model
+    assert_allclose(found.model_prediction, model.predict_proba([X[70] + 0.01])[0])
+    first, second, *_ = str(found).splitlines()
+    assert first.startswith("Vote of the rows that are similar to a new sample: ")
+    assert second.startswith("The model itself predicts: ")
+    of_row = explain_prediction(prox, y, row=70)
+    assert "This is not the prediction of the model" in str(of_row)
+    assert 70 not in of_row.rows
+    exact = ForestProximity(RandomForestClassifier(60, random_state=0)).fit(X, y)
+    assert explain_prediction(exact, y, X[70]).is_of_model
+    assert str(explain_prediction(exact, y, X[70])).startswith("Prediction for a new sample: ")
+
+
+def test_a_vote_for_numbers_stands_beside_the_prediction(diabetes):
+    X, y = diabetes
+    model = GradientBoostingRegressor(n_estimators=20, random_state=0).fit(X, y)
+    found = explain_prediction(ForestProximity(model, "uniform").fit(X, y), y, X[0])
+    assert found.model_prediction == pytest.approx(model.predict(X[:1])[0])
+    assert f"The model itself predicts: {found.model_prediction:.4g}" in str(found)

@@ -1,5 +1,6 @@
 """Why two rows are alike: the splits of every library, and what is told of them."""
 
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -329,3 +330,27 @@ def test_catboost_that_does_not_tell_its_splits(diabetes):
     prox = ForestProximity(model, "uniform").fit(X, y)
     with pytest.raises(ValueError, match=r"grow_policy='SymmetricTree' are\.$"):
         explain_pair(prox, 0, 1)
+
+
+def test_both_rows_lie_in_the_intervals_as_they_are_printed(rng):
+    """Rounded to four digits, years were in (1978, 1978], and small steps left a row outside."""
+    X = np.stack(
+        [
+            rng.integers(1950, 2024, 200),
+            rng.integers(0, 5, 200) + 100_000,
+            rng.normal(size=200).round(3) + 50,
+            rng.gamma(1.0, 1e5, 200),
+        ],
+        axis=1,
+    )
+    y = X[:, 0] + 10 * X[:, 1] + rng.normal(size=200)
+    names = ["year", "code", "level", "amount"]
+    prox = ForestProximity(RandomForestRegressor(20, random_state=0), "uniform")
+    prox.fit(pd.DataFrame(X, columns=names), y)
+    for a in range(0, 200, 5):
+        b = int(prox.kneighbors(n_neighbors=1)[1][a, 0])
+        for line in str(explain_pair(prox, a, b)).splitlines():
+            found = re.fullmatch(r" +[\d.]+%  (\w+) +in \((.*), (.*)\]", line)
+            if found:
+                values = X[[a, b], names.index(found[1])]
+                assert float(found[2]) < values.min() <= values.max() <= float(found[3])

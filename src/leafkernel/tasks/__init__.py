@@ -22,6 +22,7 @@ from leafkernel.tasks.kernels import (
     ProximityKernel,
     ProximityNeighborsTransformer,
 )
+from leafkernel.tasks.label_errors import LabelErrors, find_label_errors
 from leafkernel.tasks.outliers import ProximityOutlierDetector, outlier_scores
 from leafkernel.tasks.pair_explanation import PairExplanation, Partings, explain_pair
 from leafkernel.tasks.prediction import ProximityClassifier, trust_scores
@@ -39,6 +40,7 @@ __all__ = [
     "Calibration",
     "ClassPrototypes",
     "ForestKernel",
+    "LabelErrors",
     "LeafEmbedding",
     "LeafPCA",
     "PairExplanation",
@@ -58,6 +60,7 @@ __all__ = [
     "class_prototypes",
     "explain_pair",
     "explain_prediction",
+    "find_label_errors",
     "local_importance",
     "medoids",
     "outlier_scores",

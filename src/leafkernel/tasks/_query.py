@@ -43,8 +43,8 @@ def training_row(prox: ForestProximity, row: Any, name: str) -> Query:
     return Query(f"training row {number}", number, product)
 
 
-def new_sample(prox: ForestProximity, sample: Any, name: str) -> Query:
-    """Return a sample taken as unseen."""
+def as_one_row(sample: Any, name: str) -> Any:
+    """Return one sample as a table of one row."""
     if hasattr(sample, "to_frame") and getattr(sample, "ndim", 2) == 1:
         sample = sample.to_frame().T.infer_objects()  # a row of a data frame, as pandas gives it
     if not hasattr(sample, "shape"):
@@ -56,7 +56,12 @@ def new_sample(prox: ForestProximity, sample: Any, name: str) -> Query:
             f"{name} must be one sample, of shape (1, n_features) or (n_features,); got shape "
             f"{tuple(sample.shape)}."
         )
-    return Query("a new sample", None, prox._product(sample))
+    return sample
+
+
+def new_sample(prox: ForestProximity, sample: Any, name: str) -> Query:
+    """Return a sample taken as unseen."""
+    return Query("a new sample", None, prox._product(as_one_row(sample, name)))
 
 
 def number(value: float) -> str:

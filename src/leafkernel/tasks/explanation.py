@@ -12,9 +12,10 @@ import numpy.typing as npt
 from leafkernel._progress import track
 from leafkernel._validation import check_count, check_flag, warn
 from leafkernel.proximity import ForestProximity
+from leafkernel.schemes import Gap
 from leafkernel.tasks._base import check_proximity, read_targets, without_self
 from leafkernel.tasks._paths import TreePaths, read_trees
-from leafkernel.tasks._query import Query, new_sample, number, training_row
+from leafkernel.tasks._query import Query, as_one_row, new_sample, number, training_row
 
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
@@ -49,6 +50,11 @@ class PredictionExplanation:
         Sum of the shares shown.
     n_rows : int
         Number of training rows that have a share at all.
+    is_of_model : bool
+        Whether ``prediction`` is the forest's own. Under other schemes than "gap" it is a vote of
+        similar rows, which can differ from it.
+    model_prediction : float or ndarray of float64 of shape (n_classes,) or None
+        Where it is not, what the model predicts for the sample; None where that is not known.
     """
 
     sample: str
@@ -61,6 +67,8 @@ class PredictionExplanation:
     classes: Array | None
     shown: float
     n_rows: int
+    is_of_model: bool = True
+    model_prediction: Any = None
 
     @property
     def predicted(self) -> Any:
@@ -87,17 +95,29 @@ class PredictionExplanation:
             columns.update({f"adds_to_{name}": part for name, part in parts})
         return pandas.DataFrame(columns, index=pandas.Index(self.rows, name="row"))
 
+    def _say(self, prediction: Any) -> str:
+        if self.classes is None:
+            return number(prediction)
+        order = np.argsort(-prediction, kind="stable")
+        order = order[prediction[order] > 0]
+        parts = [f"{self.classes[k]} {prediction[k]:.1%}" for k in order[:4]]
+        parts += [f"{len(order) - 4} other classes"] * (len(order) > 4)
+        return ", ".join(parts)
+
+    def _headlines(self) -> list[str]:
+        said = self._say(self.prediction)
+        if self.is_of_model:
+            return [f"Prediction for {self.sample}: {said}"]
+        lines = [f"Vote of the rows that are similar to {self.sample}: {said}"]
+        if self.model_prediction is None:
+            return [*lines, "This is not the prediction of the model, which may differ."]
+        return [*lines, f"The model itself predicts: {self._say(self.model_prediction)}"]
+
     def __str__(self) -> str:
         if self.classes is None:
-            predicted = number(self.prediction)
             heads, cells = ["target", "adds"], [self.targets, self.contributions]
             texts = [[number(value) for value in column] for column in cells]
         else:
-            order = np.argsort(-self.prediction, kind="stable")
-            order = order[self.prediction[order] > 0]
-            parts = [f"{self.classes[k]} {self.prediction[k]:.1%}" for k in order[:4]]
-            parts += [f"{len(order) - 4} other classes"] * (len(order) > 4)
-            predicted = ", ".join(parts)
             heads, texts = ["class"], [[str(label) for label in self.targets]]
         heads = ["row", "share", *heads]
         texts = [[str(row) for row in self.rows], [f"{s:.1%}" for s in self.shares], *texts]
@@ -110,7 +130,7 @@ class PredictionExplanation:
         made_by = f"Made by {self.n_rows} training row{'s' * (self.n_rows > 1)}"
         if n_shown < self.n_rows:
             made_by += f", of which these {n_shown} make up {self.shown:.1%}"
-        return "\n".join([f"Prediction for {self.sample}: {predicted}", f"{made_by}:", *lines])
+        return "\n".join([*self._headlines(), f"{made_by}:", *lines])
 
     __repr__ = __str__
 
@@ -120,9 +140,10 @@ def explain_prediction(
 ) -> PredictionExplanation:
     """Tell which training rows made a prediction, and how much of it each makes up.
 
-    The prediction is the mean of the training targets, weighted by the sample's proximities. With
-    the scheme "gap" that is the forest's own: what it predicts for a new sample, and out of bag for
-    a training row.
+    With the scheme "gap" the rows explain the forest's own prediction exactly: what it predicts for
+    a new sample, and out of bag for a training row. With other schemes, and so for boosted models,
+    the result is a vote of similar rows, which can differ from what the model predicts; both are
+    printed.
 
     Parameters
     ----------
@@ -175,6 +196,7 @@ def explain_prediction(
         prox = without_self(prox)
     query = new_sample(prox, x, "x") if row is None else training_row(prox, row, "row")
     targets, classes, values = read_targets(prox, y)
+    is_of_model = isinstance(prox.scheme_, Gap) and not prox.kernel_.symmetrize
     product = query.product.with_dtype(np.float64)
     found = prox._engine().rows(product)
     mass = float(found.data.sum())
@@ -195,7 +217,25 @@ def explain_prediction(
         classes=classes,
         shown=float(shares[:n].sum()),
         n_rows=len(near),
+        is_of_model=is_of_model,
+        model_prediction=None if is_of_model else _model_prediction(prox, x, classes),
     )
+
+
+def _model_prediction(prox: ForestProximity, x: Any, classes: Array | None) -> Any:
+    """Return what the model predicts for a new sample; None where it is not known."""
+    method = "predict" if classes is None else "predict_proba"
+    if x is None or not hasattr(prox.forest_, method):
+        return None
+    try:
+        predicted = getattr(prox.forest_, method)(as_one_row(x, "x"))
+    except ValueError:  # it was fitted again since, on other columns
+        return None
+    found = np.asarray(predicted, dtype=np.float64).ravel()
+    if classes is None:
+        return float(found[0]) if len(found) == 1 else None
+    # Some libraries have codes for the classes, in the same order.
+    return found if len(found) == len(classes) else None
 
 
 def local_importance(prox: ForestProximity, X: Any = None, *, normalize: bool = True) -> Doubles:

@@ -76,10 +76,12 @@ def outlier_scores(
     .. math:: \mathrm{raw}_i = \frac{n}{\sum_{j: y_j = y_i} P_{ij}^2}, \qquad
               \mathrm{score}_i = \frac{\mathrm{raw}_i - \mathrm{median}}{1.4826 \cdot \mathrm{MAD}}
 
-    with the median and the MAD over the samples of the class. P_ii is one under "uniform", "oob" and
-    "boosted", as in R. Under other schemes it would depend on the sample, and is zero. A sum of zero
-    counts as one, as in R, or as half of the smallest other sum where that is less: a sample that is
-    similar to none of its class must not look like a normal one.
+    with the median and the MAD over the samples of the class. P_ii is one under "uniform", "oob"
+    and "boosted", as in R. Under other schemes it would depend on the sample, and is zero. A sum of
+    zero counts as one, as in R, or as half of the smallest other sum where that is less: a sample
+    that is similar to none of its class must not look like a normal one.
+
+    To find wrong labels, use :func:`find_label_errors`, which is made for it.
 
     Parameters
     ----------

@@ -18,6 +18,7 @@ Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
 
 # Features that the text names, of those that decide and of those at which two samples part.
+_NEARLY_ZERO = 1e-30
 _NAMED = 6
 
 
@@ -319,8 +320,14 @@ def _interval(low: float, high: float) -> str:
     if low == np.inf:
         return "missing"
     if low == -np.inf:
-        return "any" if high == np.inf else f"up to {number(high)}"
-    return f"above {number(low)}" if high == np.inf else f"in ({number(low)}, {number(high)}]"
+        return "any" if high == np.inf else f"up to {_end(high)}"
+    return f"above {_end(low)}" if high == np.inf else f"in ({_end(low)}, {_end(high)}]"
+
+
+def _end(value: float) -> str:
+    """Write an end of an interval with all digits that trees compare: both rows must be inside."""
+    # LightGBM writes a tiny number for zero.
+    return "0" if abs(value) < _NEARLY_ZERO else f"{value:.7g}"
 
 
 def _columns(texts: list[str], *, right: bool = False) -> list[str]:

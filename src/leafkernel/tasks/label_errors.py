@@ -1,0 +1,200 @@
+"""Labels that are probably wrong: those that similar training samples do not support."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.isotonic import IsotonicRegression
+
+from leafkernel._validation import check_share
+from leafkernel.proximity import ForestProximity
+from leafkernel.tasks._base import (
+    Array,
+    check_labels,
+    check_proximity,
+    indicators,
+    without_self,
+)
+
+Doubles = npt.NDArray[np.float64]
+
+# This part of all pairs of a sample and a wrong class has the smallest shares. How often such a
+# class is the label all the same tells how many labels are wrong.
+_CERTAIN = 0.5
+_FEWEST_PAIRS = 30
+_MOST_SHOWN = 10
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LabelErrors:
+    """Training samples whose labels are probably wrong, the most suspicious first. Print it.
+
+    Attributes
+    ----------
+    rows : ndarray of int64 of shape (k,)
+        The samples, by falling score.
+    labels, suggested : ndarray of shape (k,)
+        Their labels, and the label that similar samples have.
+    scores : ndarray of float64 of shape (n,)
+        For every training sample, the share of its similarity that falls on samples with another
+        label: from 0 to 1, larger for wrong labels.
+    probabilities : ndarray of float64 of shape (n,)
+        For every training sample, the estimated probability that its label is wrong.
+    threshold : float
+        The smallest score among ``rows``; 1 where there is none.
+    false_discovery_rate : float
+        The estimated share of ``rows`` whose labels are right.
+    expected_errors : float
+        The estimated number of wrong labels among all training samples.
+    """
+
+    rows: npt.NDArray[np.int64]
+    labels: Array
+    suggested: Array
+    scores: Doubles
+    probabilities: Doubles
+    threshold: float
+    false_discovery_rate: float
+    expected_errors: float
+
+    def to_frame(self) -> Any:
+        """Return the suspicious samples as a table.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One line for each, with its number as the index.
+        """
+        pandas = import_module("pandas")
+        columns = {
+            "label": self.labels,
+            "suggested": self.suggested,
+            "score": self.scores[self.rows],
+            "probability": self.probabilities[self.rows],
+        }
+        return pandas.DataFrame(columns, index=pandas.Index(self.rows, name="row"))
+
+    def __str__(self) -> str:
+        n = len(self.scores)
+        head = f"{len(self.rows)} of {n} labels are probably wrong"
+        if not len(self.rows):
+            return f"No label is probably wrong among {n}."
+        lines = [
+            f"{head} (about {self.false_discovery_rate:.0%} of these are right after all):",
+            *(
+                f"  row {row}: {label}, but similar rows are {other} ({self.scores[row]:.0%})"
+                for row, label, other in zip(
+                    self.rows[:_MOST_SHOWN], self.labels, self.suggested, strict=False
+                )
+            ),
+        ]
+        if len(self.rows) > _MOST_SHOWN:
+            lines.append(f"  and {len(self.rows) - _MOST_SHOWN} more: see to_frame().")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def find_label_errors(
+    prox: ForestProximity, y: Any, *, false_discovery_rate: float = 0.3
+) -> LabelErrors:
+    r"""Find training samples whose labels are probably wrong.
+
+    The score of a sample is one minus the share of its proximity that falls on other samples with
+    its label. With "gap" that is one minus the forest's out-of-bag probability of the label.
+
+    Parameters
+    ----------
+    prox : ForestProximity
+        A fitted proximity. "gap" is a good choice; all schemes rank about equally well.
+    y : array-like of shape (n,)
+        Labels of the training samples, as the forest was fitted on.
+    false_discovery_rate : float, default=0.3
+        The share of right labels to accept among those that are reported. Smaller values report
+        fewer samples.
+
+    Returns
+    -------
+    LabelErrors
+        The suspicious samples, and scores and probabilities of all samples.
+
+    Notes
+    -----
+    Probabilities come from two steps. Isotonic regression on all pairs of a sample and a class
+    gives :math:`\eta`, the probability that the class is the label, for each share. The pairs with
+    the smallest shares give the rate :math:`a` at which a label is some wrong class. With the same
+    rate for every class, :math:`\rho = (K - 1)\,a` of all labels are wrong, and
+
+    .. math:: P(\text{wrong}) = 1 - \frac{1 - \rho}{\eta} \cdot \frac{\eta - a}{1 - \rho - a}
+
+    The estimate takes every label for wrong that similar samples do not support. Where classes
+    overlap, as they do where no model predicts well, many such labels are right.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from leafkernel import ForestProximity
+    >>> from leafkernel.tasks import find_label_errors
+    >>> X, y = load_iris(return_X_y=True)
+    >>> y[[3, 25, 140]] = [1, 2, 0]
+    >>> prox = ForestProximity(RandomForestClassifier(200, random_state=0)).fit(X, y)
+    >>> sorted(find_label_errors(prox, y).rows[:3].tolist())
+    [3, 25, 140]
+    """
+    prox = without_self(check_proximity(prox))
+    accepted = check_share("false_discovery_rate", false_discovery_rate, example=0.3)
+    classes, codes = check_labels(y, prox.n_samples_fit_)
+    if len(classes) < 2:
+        raise ValueError("find_label_errors needs at least two classes; y holds one.")
+    shares = _shares(prox, codes, len(classes))
+    everyone = np.arange(len(codes))
+    own = shares[everyone, codes]
+    scores = 1.0 - own
+    probabilities = _probabilities(shares, codes)
+    order = np.lexsort((own, -probabilities))
+    right = np.cumsum(1.0 - probabilities[order]) / (everyone + 1)
+    reported = np.flatnonzero(right <= accepted)
+    n_reported = int(reported[-1]) + 1 if len(reported) else 0
+    rows = order[:n_reported]
+    rows = rows[np.argsort(-scores[rows], kind="stable")]
+    shares[everyone, codes] = -1.0
+    return LabelErrors(
+        rows=rows.astype(np.int64),
+        labels=classes[codes[rows]],
+        suggested=classes[shares[rows].argmax(axis=1)],
+        scores=scores,
+        probabilities=probabilities,
+        threshold=float(scores[rows].min()) if n_reported else 1.0,
+        false_discovery_rate=float(right[n_reported - 1]) if n_reported else 0.0,
+        expected_errors=float(probabilities.sum()),
+    )
+
+
+def _shares(prox: ForestProximity, codes: npt.NDArray[np.intp], n_classes: int) -> Doubles:
+    """Return the share of each class in each training sample's proximity to the others."""
+    table = indicators(codes, n_classes)
+    sums = prox.weighted_sums(table)
+    mass = sums.sum(axis=1, keepdims=True)
+    # A sample that is similar to no other says nothing about its label.
+    return np.where(mass > 0, sums / np.where(mass > 0, mass, 1.0), table.mean(axis=0))
+
+
+def _probabilities(shares: Doubles, codes: npt.NDArray[np.intp]) -> Doubles:
+    """Return the probability that each label is wrong."""
+    n, n_classes = shares.shape
+    is_label = indicators(codes, n_classes).ravel()
+    flat = shares.ravel()
+    calibrated = IsotonicRegression(out_of_bounds="clip").fit_transform(flat, is_label)
+    own = calibrated.reshape(n, n_classes)[np.arange(n), codes]
+    n_certain = max(_FEWEST_PAIRS, int(_CERTAIN * n * (n_classes - 1)))
+    certain = np.argsort(flat, kind="stable")[:n_certain]
+    wrong = min((n_classes - 1) * float(is_label[certain].mean()), 0.5)
+    each = wrong / (n_classes - 1)
+    true = np.clip((own - each) / max(1.0 - wrong - each, 1e-9), 0.0, 1.0)
+    right = (1.0 - wrong) * true / np.maximum(own, 1e-9)
+    return np.asarray(1.0 - np.clip(right, 0.0, 1.0))
