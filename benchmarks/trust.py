@@ -1,0 +1,141 @@
+"""Measure outliers, label errors and trust on data with planted errors, and write docs/trust.md.
+
+    python benchmarks/trust.py --data-dir DIR > docs/trust.md
+
+Without --data-dir only the data sets of scikit-learn are used. One label in ten is replaced by
+another class. AUC: 0.5 is chance, 1 is perfect.
+"""
+
+import argparse
+import warnings
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import train_test_split
+
+from leafkernel import ForestProximity
+from leafkernel.tasks import (
+    ProximityOutlierDetector,
+    find_label_errors,
+    outlier_scores,
+    trust_scores,
+)
+
+HEAD = """# Which score to use
+
+**To find wrong labels, use `find_label_errors` with the scheme `gap`.** To find rows that are
+unlike their class for any reason, use `outlier_scores` with `uniform` or `ih`. To know where a
+forest errs, use `trust_scores` with `gap`.
+
+The numbers are means over {n} data sets ({names};
+at most {most:,} rows each), with {share:.0%} of the labels replaced by another class. One minus the
+forest's own out-of-bag probability of the label has an AUC of {forest:.3f}.
+`python benchmarks/trust.py --data-dir DIR` makes this page.
+
+| scheme | `find_label_errors`, AUC | false among reported: stated | true | wrong labels found \
+| `outlier_scores`, AUC | `trust_scores`, AUC for errors on new rows | new rows flagged at 5% |"""
+TAIL = """
+The last column is `ProximityOutlierDetector(contamination=0.05)`. Where classes overlap
+(higgs_sas11k, titanic_891, airlines), many labels that similar rows do not support are right all
+the same, and more of the reported rows are right than stated. Without out-of-bag queries
+(`uniform`, `kerf`, `ih`) the trees have seen the wrong labels: the ranking is as good, but fewer
+labels are reported."""
+
+SCHEMES = ("gap", "uniform", "kerf", "oob", "oob_separable", "ih")
+FLIPPED, MOST_ROWS = 0.1, 1200
+FILES = ("covtype", "higgs_sas11k", "fashion_mnist", "sign_mnist", "pbmc68k_reduced", "airlines")
+SMALL = ("small/penguins", "small/titanic_891")
+
+
+def data_sets(data_dir):
+    """Yield (name, X, y) with at most MOST_ROWS rows."""
+    bundled = {
+        "iris": load_iris,
+        "wine": load_wine,
+        "breast cancer": load_breast_cancer,
+        "digits": load_digits,
+    }
+    found = [(name, *load(return_X_y=True)) for name, load in bundled.items()]
+    for name in (*FILES, *SMALL) if data_dir else ():
+        with np.load(Path(data_dir) / f"{name}.npz", allow_pickle=False) as file:
+            found.append((Path(name).name, file["X"], file["y"]))
+    for name, X, y in found:
+        rows = np.random.default_rng(0).permutation(len(y))[:MOST_ROWS]
+        some = np.asarray(X[rows], dtype=np.float64)
+        filled = np.where(np.isnan(some), np.nanmedian(some, axis=0), some)
+        yield name, filled, np.unique(y[rows], return_inverse=True)[1]
+
+
+def flip(y, rng):
+    rows = rng.choice(len(y), max(3, int(FLIPPED * len(y))), replace=False)
+    n_classes = y.max() + 1
+    y = y.copy()
+    y[rows] = (y[rows] + rng.integers(1, n_classes, len(rows))) % n_classes
+    return y, np.isin(np.arange(len(y)), rows)
+
+
+def measure(X, y):
+    """Return the measures of one data set: by scheme, and of the rest."""
+    noisy, is_wrong = flip(y, np.random.default_rng(0))
+    forest = RandomForestClassifier(200, oob_score=True, random_state=0, n_jobs=-1).fit(X, noisy)
+    train, test, y_train, y_test = train_test_split(X, y, test_size=0.4, random_state=0)
+    clean = RandomForestClassifier(200, oob_score=True, random_state=0, n_jobs=-1)
+    clean.fit(train, y_train)
+    errs = clean.predict(test) != y_test
+    by_scheme = {}
+    for scheme in SCHEMES:
+        prox = ForestProximity(forest, scheme, n_jobs=-1).fit(X, noisy)
+        errors = find_label_errors(prox, noisy)
+        fair = ForestProximity(clean, scheme, n_jobs=-1).fit(train, y_train)
+        trust = np.nan
+        if 2 < errs.sum() < len(errs) - 2:
+            trust = roc_auc_score(errs, -trust_scores(fair, y_train, test))
+        detector = ProximityOutlierDetector(fair, contamination=0.05).fit(train, y_train)
+        by_scheme[scheme] = (
+            roc_auc_score(is_wrong, errors.scores),
+            errors.false_discovery_rate,
+            1 - is_wrong[errors.rows].mean() if len(errors.rows) else np.nan,
+            is_wrong[errors.rows].sum() / is_wrong.sum(),
+            roc_auc_score(is_wrong, outlier_scores(prox, noisy)),
+            trust,
+            (detector.predict(test) == -1).mean(),
+        )
+    own = forest.oob_decision_function_[np.arange(len(y)), noisy]
+    return by_scheme, roc_auc_score(is_wrong, 1 - np.nan_to_num(own))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data-dir", help="directory with the .npz files of more data sets")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    names, measures, of_forest = [], [], []
+    for name, X, y in data_sets(options.data_dir):
+        by_scheme, forest_auc = measure(X, y)
+        names.append(name)
+        measures.append([by_scheme[scheme] for scheme in SCHEMES])
+        of_forest.append(forest_auc)
+    table = np.nanmean(np.array(measures), axis=0)
+    print(
+        HEAD.format(
+            n=len(names),
+            names=", ".join(names),
+            most=MOST_ROWS,
+            share=FLIPPED,
+            forest=np.mean(of_forest),
+        )
+    )
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    for scheme, row in zip(SCHEMES, table, strict=True):
+        auc, stated, true, recall, outliers, trust, flagged = row
+        cells = [f"{auc:.3f}", f"{stated:.0%}", f"{true:.0%}", f"{recall:.0%}"]
+        cells += [f"{outliers:.3f}", f"{trust:.3f}", f"{flagged:.1%}"]
+        print(f"| `{scheme}` | {' | '.join(cells)} |")
+    print(TAIL)
+
+
+if __name__ == "__main__":
+    main()
