@@ -240,13 +240,40 @@ def test_quiet_says_no_notes(birds):
     assert run(*options, "--quiet").stdout == run(*options).stdout
 
 
-def test_formulas_are_defused_on_stdout(tmp_path):
-    path = tmp_path / "t.csv"
-    frame = pd.DataFrame({"a": [1.0, 2.0] * 10, "y": ["=cmd()", "fine"] * 10})
+@pytest.mark.parametrize("option", [(), ("--id", "code")])
+def test_names_of_rows_are_written_to_the_letter(tmp_path, option):
+    path, new = tmp_path / "t.csv", tmp_path / "new.csv"
+    name = "code" if option else "id"
+    ids = [f"{i}.0" if i % 2 else f" +{i} " for i in range(30)]
+    lines = [f"{each},{i % 7},{i % 2}\n" for i, each in enumerate(ids)]
+    path.write_text(f"{name},a,y\n" + "".join(lines))
+    new.write_text(f"{name},a,y\n" + "".join(lines[:4]))
+    options = ("-t", "y", *option, *FEW)
+    assert [x["id"] for x in run_json("embed", path, "-m", "pca", *options)["result"]] == ids
+    found = run_json("neighbors", path, "--new", new, *options)["result"]
+    assert {line["id"] for line in found} == set(ids[:4])
+    assert {line["neighbor_id"] for line in found} <= set(ids)
+
+
+@pytest.mark.parametrize("command", ["outliers", "neighbors", "embed", "prototypes"])
+def test_formulas_are_written_as_they_are_with_a_note(tmp_path, command):
+    path, out = tmp_path / "t.csv", tmp_path / "out.csv"
+    names = [f"{sign}bird{i}" for i in range(5) for sign in "=+-@"]
+    frame = pd.DataFrame({"name": names, "a": [1.0, 2.0] * 10, "y": ["=cmd()", "fine"] * 10})
     frame.to_csv(path, index=False)
-    lines = run("outliers", path, "-t", "y", *FEW).stdout
-    assert ",'=cmd()," in lines
-    assert ",=cmd()" not in lines
+    method = ["-m", "pca"] if command == "embed" else []
+    options = (command, path, "-t", "y", "--id", "name", *method, *FEW)
+    piped = run(*options)
+    assert "as a formula" in piped.stderr
+    assert "'id' (" in piped.stderr
+    read = pd.read_csv(io.StringIO(piped.stdout))
+    assert set(read["id"]) <= set(names)
+    assert run(*options, "-o", out).stderr == piped.stderr
+    assert out.read_text() == piped.stdout
+    escaped = run(*options, "--escape-formulas")
+    assert "as a formula" not in escaped.stderr
+    assert set(pd.read_csv(io.StringIO(escaped.stdout))["id"]) == {f"'{x}" for x in read["id"]}
+    assert "as a formula" not in " ".join(run_json(*options)["notes"])
 
 
 # --- help

@@ -45,7 +45,7 @@ def test_what_is_there_stays_to_the_letter(tmp_path):
     result = run("impute", path, "-o", out, *FEW)
     assert "5 say 'NA'" in result.stderr
     before = pd.read_csv(path, sep=";", dtype=str, keep_default_na=False)
-    after = pd.read_csv(out, dtype=str, keep_default_na=False)
+    after = pd.read_csv(out, sep=";", dtype=str, keep_default_na=False)
     gaps = before.isin(["", "NA"])
     assert gaps.to_numpy().sum() == 18
     assert (after == before).to_numpy()[~gaps.to_numpy()].all()

@@ -142,7 +142,7 @@ def test_names_of_other_rows(frame, write):
     new = frame[:3].assign(id=[7.0, np.nan, 9.0])
     options = ("neighbors", write(frame), "-t", "label", "--new", write(new, "new.csv"), "-k", 1)
     result = run_json(*options, *FEW)["result"]
-    assert [line["id"] for line in result] == ["7", "row 1", "9"]
+    assert [line["id"] for line in result] == ["7.0", "row 1", "9.0"]
     assert all(line["neighbor_id"].startswith("1") for line in result)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from leafkernel._validation import shorten
+from leafkernel.cli._missing import count_words
 from leafkernel.cli._values import NEARLY_ALL, Texts, Values
 
 MAX_CATEGORIES = 1000
@@ -144,10 +146,13 @@ class Findings:
     def __init__(self) -> None:
         self._found: dict[str, list[str]] = {}
 
-    def add(self, what: str, name: str, count: int | None = None) -> None:
-        """Note something of a column, with the number of values that it concerns."""
+    def add(
+        self, what: str, name: str, count: int | None = None, words: Counter[str] | None = None
+    ) -> None:
+        """Note something of a column, with the number of values that it concerns and examples."""
         values = "value" if count == 1 else "values"
-        said = quote(name) if count is None else f"{quote(name)} ({count:,} {values})"
+        examples = f": {count_words(words)}" if words else ""
+        said = quote(name) if count is None else f"{quote(name)} ({count:,} {values}{examples})"
         self._found.setdefault(what, []).append(said)
 
     def add_values(self, name: str, values: Values) -> None:
@@ -156,8 +161,12 @@ class Findings:
             self.add(f"unsure {values.form or 'points'}", name)
         elif values.form:
             self.add(values.form, name)
+        self.add_losses(name, values)
+
+    def add_losses(self, name: str, values: Values) -> None:
+        """Note which values became missing."""
         for what, count in values.counts.items():
-            self.add(what, name, count)
+            self.add(what, name, count, values.strays if what == "not numbers" else None)
 
     def sentences(self) -> list[str]:
         """Return a sentence for each kind of finding."""

@@ -121,8 +121,7 @@ def _shown(prepared: Prepared, frame: pd.DataFrame | None, names: list[str]) -> 
             continue
         form = numbers[name].form
         values = as_numbers(values, form)
-        for what, count in values.counts.items():
-            findings.add(what, name, count)
+        findings.add_losses(name, values)
         assert values.numbers is not None
         shown[name] = pd.Series(as_shown(values.numbers, form))
     table = pd.DataFrame(shown, columns=names)

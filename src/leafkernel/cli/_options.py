@@ -226,10 +226,19 @@ OutputOption = Annotated[
         "--output",
         "-o",
         metavar="FILE",
-        help="Write the result there: .csv, .csv.gz, .tsv, .parquet or .feather. By default it is "
-        "shown, and goes on as CSV when piped.",
+        help="The file for the result: .csv, .csv.gz, .tsv, .parquet or .feather. By default the "
+        "result is shown, or printed as CSV in a pipe.",
         rich_help_panel=_OUTPUT,
         show_default=False,
+    ),
+]
+EscapeOption = Annotated[
+    bool,
+    typer.Option(
+        "--escape-formulas",
+        help="Put an apostrophe in front of text that a spreadsheet would run as a formula. By "
+        "default every cell is written as it is.",
+        rich_help_panel=_OUTPUT,
     ),
 ]
 JsonOption = Annotated[
@@ -299,6 +308,14 @@ class ForestOptions:
     trust_model: TrustModelOption = False
     seed: SeedOption = 0
     jobs: JobsOption = -1
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """Where the result goes, and how it is written."""
+
+    output: OutputOption = None
+    escape_formulas: EscapeOption = False
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ class Table:
         """Put a column where it belongs; ``signs`` are those of its numbers."""
         raw = read_values(series)
         if name == self._id_column:
-            self._name_rows(name, raw)
+            self._name_rows(name, series)
             self.others[name] = pd.Series(raw.labels(), dtype=object)
             return
         values = settle(raw, signs)
@@ -80,7 +80,7 @@ class Table:
             return
         self.others[name] = pd.Series(raw.labels(), dtype=object)
         if kind == "id" and self.ids is None and self._id_column is None:
-            self._name_rows(name, raw)
+            self._name_rows(name, series)
 
     def _add_feature(self, name: str, kind: str, values: Values) -> None:
         if values.numbers is not None:
@@ -93,14 +93,21 @@ class Table:
         self.features[name] = codes_of(values.labels(), categories)
         self.shown[name] = pd.Series(values.labels(), dtype=object)
 
-    def _name_rows(self, name: str, values: Values) -> None:
-        labels = values.labels()
-        numbered = zip(labels, self._rows, strict=True)
-        given = [f"row {row}" if label is None else label for label, row in numbered]
-        self.ids, self.id_name = np.array([*given, None], dtype=object)[:-1], name
-        repeated = len(given) - len(set(given))
+    def _name_rows(self, name: str, series: Any) -> None:
+        self.ids, self.id_name = row_names(series, self._rows), name
+        repeated = len(self.ids) - len(set(self.ids))
         if repeated:
             self.notes.append(
                 f"Column {quote(name)} names the rows, but {repeated:,} of its names occur more "
                 "than once."
             )
+
+
+def row_names(series: Any, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.object_]:
+    """Return the names of rows: text as it is written, "row 3" where the name is missing."""
+    names = np.empty(len(series), dtype=object)
+    cells = zip(series, read_values(series).labels(), rows, strict=True)
+    for i, (cell, label, row) in enumerate(cells):
+        written = cell if isinstance(cell, str) else label
+        names[i] = f"row {row}" if label is None else written
+    return names

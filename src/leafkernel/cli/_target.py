@@ -86,7 +86,7 @@ def _reading_notes(values: Values, name: str, findings: Findings) -> list[str]:
     """Return why values became missing, to be told beside how many rows were left out for it."""
     findings.add_values(name, replace(values, counts={}))
     own = Findings()
-    own.add_values(name, Values(counts=values.counts))
+    own.add_losses(name, values)
     return own.sentences()
 
 

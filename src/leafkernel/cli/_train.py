@@ -177,7 +177,11 @@ def read_table(talk: Talk, source: TableOptions, model: Any = None, *, seed: int
     """Read the table and find out what its columns are."""
     talk.step(f"reading {call(source.table)}")
     frame = read_file(
-        source.table, max_rows=source.max_rows, random_state=seed, stated=source.stated
+        source.table,
+        max_rows=source.max_rows,
+        random_state=seed,
+        stated=source.stated,
+        id_column=source.id_column,
     )
     task = source.task.value if source.task is not None else task_of(model)
     prepared = prepare(

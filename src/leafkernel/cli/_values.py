@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from leafkernel.cli._missing import MISSING
 from leafkernel.cli._signs import Evidence, Signs, form_of, to_plain
 
 Numbers = npt.NDArray[np.float64]
@@ -22,7 +24,6 @@ _EXACT = 2**53  # whole numbers beyond it run together as floats
 _LARGEST = float(np.finfo(np.float32).max)  # forests take single precision
 _LONGEST_NESTED = 200
 
-_MISSING = frozenset({"", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null"})
 # Digits that name something: with a zero in front, or too many for a float.
 _CODE = re.compile(r"0\d+|[-+]?\d{16,}")
 # Forms for which a column may be taken though nothing tells that it is in this form.
@@ -44,6 +45,8 @@ class Values:
         Whether nothing told which of two forms it is.
     counts : dict
         How many values became missing, by reason: "not numbers", "too large".
+    strays : Counter
+        The texts that are not numbers, with their counts.
     order : tuple of str or None
         Categories in an order that the file gives.
     nested : bool
@@ -55,6 +58,7 @@ class Values:
     form: str = ""
     unsure: bool = False
     counts: dict[str, int] = field(default_factory=dict)
+    strays: Counter[str] = field(default_factory=Counter)
     order: tuple[str, ...] | None = None
     nested: bool = False
 
@@ -172,7 +176,7 @@ def _from_texts(values: Any, missing: Any) -> Values:
     texts = np.empty(len(values), dtype=object)
     for i, (value, gone) in enumerate(zip(values, missing, strict=True)):
         text = None if gone else str(value).strip()
-        texts[i] = None if text in _MISSING else text
+        texts[i] = None if not text or text in MISSING else text
     return Values(texts=texts)
 
 
@@ -210,7 +214,7 @@ def settle(values: Values, signs: Signs | None = None) -> Values:
     for form in (form_of(texts, signs.decimal), "dates"):
         parsed = _parse(texts, form)
         if counts[~np.isnan(parsed)].sum() >= NEARLY_ALL * counts.sum():
-            found = _from_parsed(parsed, codes, form)
+            found = _from_parsed(parsed, texts, codes, form)
             return replace(found, unsure=not signs.sure and form in _UNSURE)
     return values
 
@@ -220,16 +224,20 @@ def as_numbers(values: Values, form: str) -> Values:
     if values.texts is None:
         return values
     codes, different = pd.factorize(values.texts)
-    return _from_parsed(_parse([str(text) for text in different], form), codes, form)
+    texts = [str(text) for text in different]
+    return _from_parsed(_parse(texts, form), texts, codes, form)
 
 
-def _from_parsed(parsed: Numbers, codes: npt.NDArray[np.int64], form: str) -> Values:
+def _from_parsed(
+    parsed: Numbers, texts: list[str], codes: npt.NDArray[np.int64], form: str
+) -> Values:
     """Return the values whose different texts are these numbers, NaN if they are none."""
     numbers = np.append(parsed, np.nan)[codes]  # missing has the code -1
     found = _finite(numbers)
-    lost = int((np.isnan(numbers) & (codes >= 0)).sum())
-    counts = {**found.counts, "not numbers": lost} if lost else found.counts
-    return replace(found, form=form, counts=counts)
+    lost = codes[np.isnan(numbers) & (codes >= 0)]
+    strays = Counter(texts[code] for code in lost.tolist())
+    counts = {**found.counts, "not numbers": len(lost)} if strays else found.counts
+    return replace(found, form=form, counts=counts, strays=strays)
 
 
 def _parse(texts: list[str], form: str) -> Numbers:

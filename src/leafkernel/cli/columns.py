@@ -128,8 +128,7 @@ def _encode(series: Any, column: Column, findings: Findings) -> npt.NDArray[np.f
             findings.add("unknown", column.name, unknown)
         return codes
     values = as_numbers(values, column.form)
-    for what, count in values.counts.items():
-        findings.add(what, column.name, count)
+    findings.add_losses(column.name, values)
     assert values.numbers is not None
     return values.numbers
 

@@ -14,7 +14,7 @@ import typer
 
 from leafkernel import ForestProximity
 from leafkernel._memory import format_bytes
-from leafkernel.cli._options import ForestOptions, OutputOption, TableOptions
+from leafkernel.cli._options import ForestOptions, OutputOptions, TableOptions
 from leafkernel.cli._output import Talk, check_output
 from leafkernel.cli._train import Study, begin
 from leafkernel.explorer._judgement import Judgement
@@ -42,15 +42,14 @@ def benchmark(
     talk: Talk,
     source: TableOptions,
     forest: ForestOptions,
+    writing: OutputOptions,
     subset: Subset = 1000,
-    output: OutputOption = None,
 ) -> None:
     """Time the steps on your table, beside the obvious way to the same numbers."""
-    check_output(output, source.table)
+    check_output(writing.output, source.table)
     study = begin(talk, source, forest)
     lines = [*_of_all(talk, study), *_of_some(talk, study, subset, forest)]
-    talk.summary(study.lines())
-    talk.frame(pd.DataFrame(lines), output, study.about())
+    talk.result(pd.DataFrame(lines), writing, lines=study.lines(), about=study.about())
 
 
 def _of_all(talk: Talk, study: Study) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from leafkernel.cli._options import (
     MAP_HELP,
     ForestOptions,
     Map,
-    OutputOption,
+    OutputOptions,
     TableOptions,
 )
 from leafkernel.cli._output import Talk, check_output
@@ -39,12 +39,12 @@ def embed(
     talk: Talk,
     source: TableOptions,
     forest: ForestOptions,
+    writing: OutputOptions,
     method: MethodOption = AUTO_MAP,
     n: Count = 2,
-    output: OutputOption = None,
 ) -> None:
     """Give each row coordinates, such that rows that the forest holds similar are near."""
-    check_output(output, source.table)
+    check_output(writing.output, source.table)
     study = begin(talk, source, forest)
     talk.step(f"map of {len(study.y):,} rows")
     chosen, model = map_model(
@@ -61,5 +61,5 @@ def embed(
     points = model.embedding_
     columns = {f"{chosen}_{i + 1}": points[:, i] for i in range(n)}
     frame = pd.DataFrame({**study.names(), **columns, "target": study.shown(study.y)})
-    talk.summary(study.lines())
-    talk.frame(frame, output, {**study.about(), "method": chosen})
+    about = {**study.about(), "method": chosen}
+    talk.result(frame, writing, lines=study.lines(), about=about)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor, Rand
 
 from leafkernel import ForestProximity
 from leafkernel._validation import shorten
+from leafkernel.cli._copying import TextCopy
 from leafkernel.cli._formats import suffix_of
 from leafkernel.cli._gaps import GappyColumn
 from leafkernel.cli._kinds import Findings, clean_names
@@ -18,7 +20,7 @@ from leafkernel.cli._options import (
     DecimalOption,
     DropOption,
     JobsOption,
-    OutputOption,
+    OutputOptions,
     SeedOption,
     TableArgument,
     TaskOption,
@@ -28,12 +30,10 @@ from leafkernel.cli._options import (
 from leafkernel.cli._output import Talk, check_output
 from leafkernel.cli._target import find_column
 from leafkernel.cli.columns import Prepared, prepare
-from leafkernel.cli.files import call, read_file
+from leafkernel.cli.files import TYPED_FORMATS, call, open_source, read_source
 from leafkernel.tasks import ProximityImputer
 
 EXAMPLES = ("leafkernel impute wines.csv --target quality -o filled.csv",)
-
-_TYPED = (".parquet", ".feather", ".arrow")
 
 Target = Annotated[
     str | None,
@@ -54,8 +54,8 @@ Trees = Annotated[
 def impute(
     talk: Talk,
     table: TableArgument,
+    writing: OutputOptions,
     target: Target = None,
-    output: OutputOption = None,
     task: TaskOption = None,
     drop: DropOption = None,
     decimal: DecimalOption = None,
@@ -69,13 +69,25 @@ def impute(
     Numbers get the mean of similar rows (whole numbers stay whole), categories the one that most
     of them have. Names of rows, free text and dates stay as they are.
     """
-    check_output(output, table)
+    check_output(writing.output, table)
     stated = state_signs(decimal, thousands)
     talk.step(f"reading {call(table)}")
-    # From text to text, what is not missing stays to the letter; elsewhere columns have types.
-    typed = talk.json or (output is not None and suffix_of(output) in _TYPED)
+    output = writing.output
+    # Columns have types in JSON and in typed files. In text, each cell stays as it is written.
+    typed = talk.json if output is None else suffix_of(output) in TYPED_FORMATS
     remedy = "Cut the file into parts, and fill each of them."
-    frame = read_file(table, remedy=remedy, as_text=not typed, stated=stated)
+    with open_source(table) as source:
+        frame = read_source(
+            source,
+            max_rows=None,
+            random_state=seed,
+            remedy=remedy,
+            as_text=not typed,
+            stated=stated,
+        )
+        original = None
+        if source.text is not None and not typed:
+            original = TextCopy.of(source.text, frame.attrs["dialect"])
     for note in frame.attrs.get("notes", ()):
         talk.note(note)
     prepared = None
@@ -84,29 +96,38 @@ def impute(
     names = clean_names(frame.columns, Findings())
     dropped = [find_column(name, names, "--drop") for name in drop or ()]
     columns = _columns(talk, frame, names, {target, *dropped})
-    from_text = suffix_of(table) not in _TYPED
+    from_text = source.text is not None
     if typed and from_text:
         columns = {j: column.typed() for j, column in columns.items()}
         for j, column in columns.items():
             frame.isetitem(j, column.raw)
     gappy = {j: column for j, column in columns.items() if column.fillable and column.gaps.any()}
+    fills: dict[tuple[int, int], str] = {}
     if gappy:
         talk.step(f"filling {len(gappy)} column{'s' * (len(gappy) > 1)}")
         forest = {"random_state": seed, "n_jobs": jobs, "n_estimators": trees}
         found = _fill(columns, frame, prepared, forest)
         for j, column in gappy.items():
-            frame.isetitem(j, column.filled(found[j], as_text=from_text))
+            filled = column.filled(found[j], as_text=from_text)
+            frame.isetitem(j, filled)
+            fills |= {(i, j): filled.iloc[i] for i in np.flatnonzero(column.gaps).tolist()}
     else:
         talk.note("Nothing is missing in a column of numbers or categories.")
+    write = None
+    if original is not None:
+        copy = replace(original, fills=fills, escape_formulas=writing.escape_formulas)
+        write = copy.write
+        for note in copy.notes(output):
+            talk.note(note)
+    elif output is not None and from_text:
+        talk.note(f"{output.name} was written with types: numbers as numbers, missing as null.")
     counts = {column.name: int(column.gaps.sum()) for column in gappy.values()}
-    talk.summary(
-        {
-            "table": f"{call(table)}: {len(frame):,} rows, {frame.shape[1]:,} columns",
-            "filled": ", ".join(f"{count:,} in {name}" for name, count in counts.items()) or "0",
-        }
-    )
+    lines = {
+        "table": f"{call(table)}: {len(frame):,} rows, {frame.shape[1]:,} columns",
+        "filled": ", ".join(f"{count:,} in {name}" for name, count in counts.items()) or "0",
+    }
     about = {"table": str(table), "target": target, "rows": len(frame), "filled": counts}
-    talk.frame(frame, output, about)
+    talk.result(frame, writing, lines=lines, about=about, write=write)
 
 
 def _columns(

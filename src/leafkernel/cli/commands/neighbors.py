@@ -10,11 +10,11 @@ import pandas as pd
 import typer
 
 from leafkernel.cli._kinds import Findings, clean_names
-from leafkernel.cli._options import ForestOptions, OutputOption, TableOptions
+from leafkernel.cli._options import ForestOptions, OutputOptions, TableOptions
 from leafkernel.cli._output import Talk, check_output
 from leafkernel.cli._signs import Stated
+from leafkernel.cli._table import row_names
 from leafkernel.cli._train import Study, begin
-from leafkernel.cli._values import read_values
 from leafkernel.cli.errors import TableError
 from leafkernel.cli.files import call, read_file
 
@@ -42,12 +42,12 @@ def neighbors(
     talk: Talk,
     source: TableOptions,
     forest: ForestOptions,
+    writing: OutputOptions,
     new: New = None,
     k: Count = 10,
-    output: OutputOption = None,
 ) -> None:
     """Find the rows that a forest holds most similar to each row, with their proximities."""
-    check_output(output, source.table, new, forest.model)
+    check_output(writing.output, source.table, new, forest.model)
     study = begin(talk, source, forest)
     n_candidates = len(study.y) - (new is None)
     if k > n_candidates:
@@ -64,22 +64,24 @@ def neighbors(
         # Such as a category that a pipeline's encoder has not seen.
         raise TableError(f"{call(new)}: the model does not take its rows. {error}") from error
     frame = _long(study, names, similarity, rows)
-    talk.summary(study.lines())
-    talk.frame(frame, output, study.about())
+    talk.result(frame, writing, lines=study.lines(), about=study.about())
 
 
 def _read_new(talk: Talk, study: Study, path: Path, stated: Stated) -> tuple[Any, dict[str, Any]]:
     """Return other rows as the forest takes them, and what they are called."""
     talk.step(f"reading {call(path)}")
-    frame = read_file(path, remedy="Give fewer rows at a time with --new.", stated=stated)
+    frame = read_file(
+        path,
+        remedy="Give fewer rows at a time with --new.",
+        stated=stated,
+        id_column=study.prepared.id_name,
+    )
     if len(frame) == 0:
         raise TableError(f"{call(path)} has names of columns but no rows below them.")
     names: dict[str, Any] = {"row": np.arange(len(frame))}
     columns, id_name = clean_names(frame.columns, Findings()), study.prepared.id_name
     if study.prepared.ids is not None and id_name in columns:
-        labels = read_values(frame.iloc[:, columns.index(id_name)]).labels()
-        given = [f"row {i}" if label is None else label for i, label in enumerate(labels)]
-        names["id"] = np.array(given, dtype=object)
+        names["id"] = row_names(frame.iloc[:, columns.index(id_name)], names["row"])
     X = study.encode(frame)
     for note in getattr(X, "attrs", frame.attrs).get("notes", ()):
         talk.note(f"{call(path)}: {note}")

@@ -8,7 +8,7 @@ from typing import Annotated
 import pandas as pd
 import typer
 
-from leafkernel.cli._options import ForestOptions, OutputOption, TableOptions
+from leafkernel.cli._options import ForestOptions, OutputOptions, TableOptions
 from leafkernel.cli._output import Talk, check_output
 from leafkernel.cli._train import begin
 from leafkernel.tasks import outlier_scores
@@ -47,12 +47,12 @@ def outliers(
     talk: Talk,
     source: TableOptions,
     forest: ForestOptions,
+    writing: OutputOptions,
     convention: ConventionOption = Convention.breiman,
     top: Top = None,
-    output: OutputOption = None,
 ) -> None:
     """Rank the rows by how unlike they are to others of their class, or to all for numbers."""
-    check_output(output, source.table, forest.model)
+    check_output(writing.output, source.table, forest.model)
     study = begin(talk, source, forest)
     talk.step("outliers")
     labels = study.y if study.prepared.task == "classification" else None
@@ -72,5 +72,5 @@ def outliers(
     if convention is Convention.breiman:
         n = int((score > _DESERVES_A_LOOK).sum())
         lines["outliers"] = f"{n:,} of {len(score):,} rows score above {_DESERVES_A_LOOK}"
-    talk.summary(lines)
-    talk.frame(frame.reset_index(drop=True), output, study.about())
+    frame = frame.reset_index(drop=True)
+    talk.result(frame, writing, lines=lines, about=study.about())

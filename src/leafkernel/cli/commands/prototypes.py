@@ -10,7 +10,7 @@ import typer
 
 from leafkernel import ForestProximity
 from leafkernel.cli._kinds import free_name
-from leafkernel.cli._options import ForestOptions, OutputOption, TableOptions
+from leafkernel.cli._options import ForestOptions, OutputOptions, TableOptions
 from leafkernel.cli._output import Talk, check_output
 from leafkernel.cli._train import begin
 from leafkernel.explorer._prototypes import target_groups
@@ -30,8 +30,8 @@ def prototypes(
     talk: Talk,
     source: TableOptions,
     forest: ForestOptions,
+    writing: OutputOptions,
     n: Count = 3,
-    output: OutputOption = None,
 ) -> None:
     """Choose a few rows that stand for their class, or for a quarter of the target's numbers.
 
@@ -39,7 +39,7 @@ def prototypes(
     --scheme says otherwise, similarity here is uniform: the share of trees that put two rows in the
     same leaf.
     """
-    check_output(output, source.table, forest.model)
+    check_output(writing.output, source.table, forest.model)
     study = begin(talk, source, forest)
     talk.step("prototypes")
     codes, labels = target_groups(study.judgement)
@@ -68,9 +68,9 @@ def prototypes(
             taken.add(renamed[name])
     values = values.rename(columns=renamed)
     order = np.lexsort([frame["rank"], found.labels])
-    talk.summary(study.lines())
     frame = pd.concat([frame, values], axis=1).iloc[order].reset_index(drop=True)
-    talk.frame(frame, output, {**study.about(), "scheme": prox.scheme_.name})
+    about = {**study.about(), "scheme": prox.scheme_.name}
+    talk.result(frame, writing, lines=study.lines(), about=about)
 
 
 def _share_out(prox: Any, codes: Any, found: Any) -> Any:
