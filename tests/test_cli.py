@@ -193,7 +193,7 @@ def test_large_tables_get_fewer_trees(birds, monkeypatch):
     monkeypatch.setattr(_train, "_TREES_OF_MANY", 12)
     document = run_json("outliers", birds, "-t", "kind")
     assert document["trees"] == 12
-    assert any("--trees says otherwise" in note for note in document["notes"])
+    assert any("Use --trees" in note for note in document["notes"])
 
 
 def test_a_sample_of_the_rows(birds):

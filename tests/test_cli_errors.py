@@ -105,14 +105,14 @@ def test_advice_is_of_options_that_there_are(numbers, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(impute, "_fill", fail)
         assert "A smaller table" in run("impute", gappy, exit_code=3).stderr
-    real = _train.begin
+    real = _train.plan
 
-    def begin(*arguments):
-        study = real(*arguments)
+    def plan(*arguments):
+        planned = real(*arguments)
         monkeypatch.setattr(_memory, "available_bytes", lambda: 10)
-        return study
+        return planned
 
-    monkeypatch.setattr(neighbors, "begin", begin)
+    monkeypatch.setattr(neighbors, "plan", plan)
     options = ("neighbors", numbers, "-t", "y", "--new", numbers, *FEW)
     assert "at a time with --new" in run(*options, exit_code=3).stderr
 

@@ -164,7 +164,7 @@ def _find_layout(head: str, notes: list[str]) -> Layout:
     if _is_data(header):
         notes.append(
             "The first line of the file looks like data, but its values were taken as the names "
-            "of the columns; add a line of names if it has none."
+            "of the columns. If the file has no line of column names, add one."
         )
     return Layout(header, separator, spaced)
 

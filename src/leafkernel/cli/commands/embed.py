@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import pandas as pd
@@ -45,10 +46,12 @@ def embed(
 ) -> None:
     """Give each row coordinates, such that rows that the forest holds similar are near."""
     check_output(writing.output, source.table)
-    study = begin(talk, source, forest)
+    # The score is that of the forest. The option says how rows are similar on the map.
+    study = begin(talk, source, replace(forest, scheme=None))
+    prox = study.prox if forest.scheme is None else study.similarity(forest.scheme.value)
     talk.step(f"map of {len(study.y):,} rows")
     chosen, model = map_model(
-        study.prox,
+        prox,
         study.X,
         study.y,
         method.value,
@@ -61,5 +64,6 @@ def embed(
     points = model.embedding_
     columns = {f"{chosen}_{i + 1}": points[:, i] for i in range(n)}
     frame = pd.DataFrame({**study.names(), **columns, "target": study.shown(study.y)})
-    about = {**study.about(), "method": chosen}
-    talk.result(frame, writing, lines=study.lines(), about=about)
+    scheme = model.proximity.scheme_.name
+    about = {**study.about(scheme), "method": chosen}
+    talk.result(frame, writing, lines=study.lines(scheme), about=about)

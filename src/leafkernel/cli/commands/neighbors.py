@@ -14,7 +14,7 @@ from leafkernel.cli._options import ForestOptions, OutputOptions, TableOptions
 from leafkernel.cli._output import Talk, check_output
 from leafkernel.cli._signs import Stated
 from leafkernel.cli._table import row_names
-from leafkernel.cli._train import Study, begin
+from leafkernel.cli._train import Plan, Study, fit, plan
 from leafkernel.cli.errors import TableError
 from leafkernel.cli.files import call, read_file
 
@@ -48,13 +48,15 @@ def neighbors(
 ) -> None:
     """Find the rows that a forest holds most similar to each row, with their proximities."""
     check_output(writing.output, source.table, new, forest.model)
-    study = begin(talk, source, forest)
+    planned = plan(talk, source, forest)
+    others = None
+    if new is not None:  # before the forest is grown, which may take long
+        others = _read_new(talk, planned, new, source.stated)
+    study = fit(talk, source, forest, planned)
     n_candidates = len(study.y) - (new is None)
     if k > n_candidates:
         talk.note(f"There are only {n_candidates:,} rows to choose neighbours from.")
-    X, names = (None, study.names())
-    if new is not None:
-        X, names = _read_new(talk, study, new, source.stated)
+    X, names = others or (None, study.names())
     talk.step("nearest rows")
     try:
         similarity, rows = study.prox.kneighbors(X, min(k, n_candidates))
@@ -67,22 +69,25 @@ def neighbors(
     talk.result(frame, writing, lines=study.lines(), about=study.about())
 
 
-def _read_new(talk: Talk, study: Study, path: Path, stated: Stated) -> tuple[Any, dict[str, Any]]:
+def _read_new(talk: Talk, planned: Plan, path: Path, stated: Stated) -> tuple[Any, dict[str, Any]]:
     """Return other rows as the forest takes them, and what they are called."""
     talk.step(f"reading {call(path)}")
     frame = read_file(
         path,
         remedy="Give fewer rows at a time with --new.",
         stated=stated,
-        id_column=study.prepared.id_name,
+        id_column=planned.prepared.id_name,
     )
     if len(frame) == 0:
         raise TableError(f"{call(path)} has names of columns but no rows below them.")
     names: dict[str, Any] = {"row": np.arange(len(frame))}
-    columns, id_name = clean_names(frame.columns, Findings()), study.prepared.id_name
-    if study.prepared.ids is not None and id_name in columns:
+    columns, id_name = clean_names(frame.columns, Findings()), planned.prepared.id_name
+    if planned.prepared.ids is not None and id_name in columns:
         names["id"] = row_names(frame.iloc[:, columns.index(id_name)], names["row"])
-    X = study.encode(frame)
+    try:
+        X = planned.encode(frame)
+    except TableError as error:
+        raise TableError(f"{call(path)}: {error}") from error
     for note in getattr(X, "attrs", frame.attrs).get("notes", ()):
         talk.note(f"{call(path)}: {note}")
     return X, names

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
 import typer
 
-from leafkernel import ForestProximity
 from leafkernel.cli._kinds import free_name
 from leafkernel.cli._options import ForestOptions, OutputOptions, TableOptions
 from leafkernel.cli._output import Talk, check_output
@@ -40,12 +40,13 @@ def prototypes(
     same leaf.
     """
     check_output(writing.output, source.table, forest.model)
-    study = begin(talk, source, forest)
+    # The score is that of the forest. The option says how prototypes are similar.
+    study = begin(talk, source, replace(forest, scheme=None))
     talk.step("prototypes")
     codes, labels = target_groups(study.judgement)
-    prox = study.prox
-    if forest.scheme is None:  # the share of trees that two rows share is easiest to read
-        prox = ForestProximity(prox.forest_, "uniform", n_jobs=forest.jobs).fit(study.X, study.y)
+    # The share of trees in which two rows share a leaf is easiest to read.
+    scheme = "uniform" if forest.scheme is None else forest.scheme.value
+    prox = study.similarity(scheme)
     found = select_prototypes(prox, codes, n_prototypes=n)
     sizes = np.bincount(codes)[found.labels]
     gains = pd.Series(found.gains).groupby(found.labels)
@@ -69,8 +70,7 @@ def prototypes(
     values = values.rename(columns=renamed)
     order = np.lexsort([frame["rank"], found.labels])
     frame = pd.concat([frame, values], axis=1).iloc[order].reset_index(drop=True)
-    about = {**study.about(), "scheme": prox.scheme_.name}
-    talk.result(frame, writing, lines=study.lines(), about=about)
+    talk.result(frame, writing, lines=study.lines(scheme), about=study.about(scheme))
 
 
 def _share_out(prox: Any, codes: Any, found: Any) -> Any:
