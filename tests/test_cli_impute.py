@@ -1,6 +1,7 @@
 """``leafkernel impute``: what is filled, and what is left as it is."""
 
 import io
+import re
 
 import numpy as np
 import pandas as pd
@@ -126,8 +127,8 @@ def test_impute_writes_large_numbers_in_full(tmp_path):
     pd.DataFrame({"price": prices, "size": np.arange(40) / 8}).to_csv(path, index=False)
     run("impute", path, "-o", out, *FEW)
     filled = pd.read_csv(out)["price"][0]
-    assert filled.isdigit()
-    assert 1_200_000 <= int(filled) <= 1_240_000
+    assert re.fullmatch(r"\d{7},\d", filled)  # as many decimals as in the column
+    assert 1_200_000 <= int(filled[:-2]) <= 1_240_000
 
 
 def test_impute_of_columns_with_one_name(tmp_path):

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from leafkernel._validation import shorten
+from leafkernel.cli._amounts import read_amount
 from leafkernel.cli._kinds import quote
 from leafkernel.cli._signs import SPACES
 
@@ -21,7 +22,8 @@ def is_formula(value: Any) -> bool:
     """Return whether a spreadsheet would run a cell: text with a sign in front, but no number."""
     if not isinstance(value, str) or not value.lstrip(" \0").startswith(_DANGEROUS):
         return False
-    return not _NUMBER.fullmatch(value.strip(" "))
+    text = value.strip(" ")
+    return _NUMBER.fullmatch(text) is None and read_amount(text) is None
 
 
 def may_hold_text(column: Any) -> bool:

@@ -120,7 +120,7 @@ def _shown(prepared: Prepared, frame: pd.DataFrame | None, names: list[str]) -> 
             shown[name] = pd.Series(values.labels(), dtype=object)
             continue
         form = numbers[name].form
-        values = as_numbers(values, form)
+        values = as_numbers(values, form, numbers[name].style)
         findings.add_losses(name, values)
         assert values.numbers is not None
         shown[name] = pd.Series(as_shown(values.numbers, form))

@@ -16,16 +16,11 @@ import typer
 from leafkernel._validation import count_threads
 from leafkernel.cli._signs import Stated
 from leafkernel.cli._target import MIN_ROWS
-from leafkernel.cli.errors import CommandError
+from leafkernel.cli._wanted import parse_kinds
+from leafkernel.cli.errors import OptionError
 from leafkernel.explorer._map import MAPS
 
 _TABLE, _FOREST, _OUTPUT = "The table", "The forest", "Output"
-
-
-class OptionError(CommandError):
-    """Options that do not go together, or that need another."""
-
-    exit_code = 2
 
 
 class Task(str, Enum):
@@ -114,6 +109,17 @@ DropOption = Annotated[
         "--drop",
         metavar="COLUMN",
         help="A column that is to be no feature. May be given several times.",
+        rich_help_panel=_TABLE,
+        show_default=False,
+    ),
+]
+AsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--as",
+        metavar="COLUMN=KIND",
+        help="Read a column as number, category or date, or ignore it. May be given several "
+        "times. Detected by default.",
         rich_help_panel=_TABLE,
         show_default=False,
     ),
@@ -288,9 +294,21 @@ class TableOptions:
     task: TaskOption = None
     id_column: IdOption = None
     drop: DropOption = None
+    as_kind: AsOption = None
     max_rows: MaxRowsOption = None
     decimal: DecimalOption = None
     thousands: ThousandsOption = None
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """What columns are, as the user says."""
+        return parse_kinds(self.as_kind or ())
+
+    @property
+    def exact(self) -> set[str]:
+        """The columns whose cells are needed as they are written."""
+        named = {name for name, kind in self.kinds.items() if kind == "category"}
+        return named if self.id_column is None else {*named, self.id_column}
 
     @property
     def stated(self) -> Stated:

@@ -27,9 +27,9 @@ from leafkernel._memory import format_bytes
 from leafkernel.cli._formats import suffix_of
 from leafkernel.cli._formulas import defuse, formula_notes
 from leafkernel.cli._kinds import unique_names
-from leafkernel.cli._options import OptionError, OutputOptions
+from leafkernel.cli._options import OutputOptions
 from leafkernel.cli._streams import give_up, writing_stdout
-from leafkernel.cli.errors import FileError
+from leafkernel.cli.errors import FileError, OptionError
 from leafkernel.cli.files import TYPED_FORMATS, WRITTEN_FORMATS, write_as, write_file
 
 _ROWS_SHOWN = 20

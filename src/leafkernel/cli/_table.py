@@ -9,9 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from leafkernel.cli._amounts import Style
 from leafkernel.cli._kinds import Findings, codes_of, find_kind, order_of, quote
 from leafkernel.cli._signs import Signs
 from leafkernel.cli._values import Values, as_shown, read_values, settle
+from leafkernel.cli._wanted import read_as
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,8 @@ class Column:
         What the codes of a category mean, in order.
     form : str
         How numbers are written in the file, as in ``Values``.
+    style : Style or None
+        What stands around the numbers there: a currency, a percent sign, brackets.
 
     Examples
     --------
@@ -38,6 +42,7 @@ class Column:
     kind: str
     categories: tuple[str, ...] = ()
     form: str = ""
+    style: Style | None = None
 
 
 class Table:
@@ -60,12 +65,20 @@ class Table:
         self._rows, self._findings, self._id_column = rows, findings, id_column
         self._keep = keep
 
-    def add(self, name: str, series: Any, signs: Signs | None) -> None:
-        """Put a column where it belongs; ``signs`` are those of its numbers."""
+    def add(self, name: str, series: Any, signs: Signs | None, wanted: str | None = None) -> None:
+        """Put a column where it belongs.
+
+        ``signs`` are those of its numbers, ``wanted`` is what the user says that it is.
+        """
         raw = read_values(series)
         if name == self._id_column:
             self._name_rows(name, series)
             self.others[name] = pd.Series(raw.labels(), dtype=object)
+            return
+        if wanted is not None:
+            values = read_as(raw, wanted, name, signs)
+            self._findings.add_values(name, values)
+            self._add_feature(name, "category" if wanted == "category" else "number", values)
             return
         values = settle(raw, signs)
         kind = find_kind(name, values, self._rows)
@@ -75,6 +88,8 @@ class Table:
             self._findings.add_values(name, values)
             self._add_feature(name, kind, values)
             return
+        if values.units:
+            self._findings.add_values(name, values)
         self._findings.add(kind, name)
         if kind in ("empty", "constant"):
             return
@@ -84,7 +99,7 @@ class Table:
 
     def _add_feature(self, name: str, kind: str, values: Values) -> None:
         if values.numbers is not None:
-            self.columns.append(Column(name, kind, form=values.form))
+            self.columns.append(Column(name, kind, form=values.form, style=values.style))
             self.features[name] = values.numbers
             self.shown[name] = pd.Series(as_shown(values.numbers, values.form))
             return

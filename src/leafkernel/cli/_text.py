@@ -12,7 +12,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from leafkernel.cli._amounts import bare_number
 from leafkernel.cli._cells import Dialect
 from leafkernel.cli._encoding import TextFile, find_encoding
 from leafkernel.cli._kinds import Findings, clean_names, is_id_name
@@ -65,7 +66,7 @@ def read_text(
     remedy: str | None = None,
     as_text: bool = False,
     stated: Stated = UNSTATED,
-    id_column: str | None = None,
+    exact: Collection[str] = (),
 ) -> Any:
     """Read a table from text; its cells stay text where wanted.
 
@@ -102,7 +103,7 @@ def read_text(
         layout = replace(
             layout,
             decimal="," if sure[","] > sure["."] else ".",
-            texts=frozenset(codes | unsure | _find_ids(layout.header, id_column)),
+            texts=frozenset(codes | unsure | _find_exact(layout.header, exact)),
         )
         notes += missing_notes(words)
         rows = choose_rows(n_rows, max_rows, random_state)
@@ -240,14 +241,15 @@ def _look_at_signs(record: list[str], undecided: set[int], evidence: Evidence) -
     return {
         j
         for j in undecided
-        if ("." in record[j] or "," in record[j]) and evidence.add(j, record[j].strip())
+        if ("." in record[j] or "," in record[j])
+        and evidence.add(j, bare_number(record[j].strip()))
     }
 
 
-def _find_ids(header: list[str], id_column: str | None) -> set[int]:
-    """Return the columns that may name the rows, whose cells are shown as they are written."""
+def _find_exact(header: list[str], exact: Collection[str]) -> set[int]:
+    """Return the columns that stay text because they may name the rows, or are to stay text."""
     names = clean_names(header, Findings())
-    return {j for j, name in enumerate(names) if name == id_column or is_id_name(name)}
+    return {j for j, name in enumerate(names) if name in exact or is_id_name(name)}
 
 
 def _ragged(file: TextFile, layout: Layout, bad: tuple[int, int, int], *, last: bool) -> str:

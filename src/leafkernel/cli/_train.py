@@ -23,10 +23,11 @@ from leafkernel.cli._models import (
     names_of,
     task_of,
 )
-from leafkernel.cli._options import ForestOptions, OptionError, Scheme, TableOptions
+from leafkernel.cli._options import ForestOptions, Scheme, TableOptions
 from leafkernel.cli._output import Talk
 from leafkernel.cli._values import as_shown
 from leafkernel.cli.columns import Prepared, prepare
+from leafkernel.cli.errors import OptionError
 from leafkernel.cli.files import call, read_file
 from leafkernel.explorer._judgement import Judgement
 from leafkernel.forests._bootstrap import MISSING_VALUES_STRAY
@@ -214,9 +215,7 @@ def _scheme_of(forest: ForestOptions) -> str:
 def _count_trees(talk: Talk, n_rows: int) -> int:
     if n_rows <= _MANY:
         return _TREES
-    talk.note(
-        f"{_TREES_OF_MANY} trees were grown because the table is large. Use --trees for another number."
-    )
+    talk.note(f"{_TREES_OF_MANY} trees are grown because the table is large. Use --trees for more.")
     return _TREES_OF_MANY
 
 
@@ -228,7 +227,7 @@ def read_table(talk: Talk, source: TableOptions, model: Any = None, *, seed: int
         max_rows=source.max_rows,
         random_state=seed,
         stated=source.stated,
-        id_column=source.id_column,
+        exact=source.exact,
     )
     task = source.task.value if source.task is not None else task_of(model)
     prepared = prepare(
@@ -238,6 +237,7 @@ def read_table(talk: Talk, source: TableOptions, model: Any = None, *, seed: int
         id_column=source.id_column,
         drop=tuple(source.drop or ()),
         keep=names_of(model) or (),
+        kinds=source.kinds,
     )
     for note in prepared.notes:
         talk.note(note)

@@ -7,7 +7,7 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,7 @@ import pandas as pd
 
 from leafkernel._files import open_whole
 from leafkernel._optional import require
+from leafkernel.cli._amounts import bare_number
 from leafkernel.cli._arrow import read_arrow
 from leafkernel.cli._encoding import TextFile
 from leafkernel.cli._formats import describe, find_kind, look, suffix_of
@@ -77,7 +78,7 @@ def read_file(
     remedy: str | None = None,
     as_text: bool = False,
     stated: Stated = UNSTATED,
-    id_column: str | None = None,
+    exact: Collection[str] = (),
 ) -> Any:
     """Read a table from a file.
 
@@ -98,8 +99,9 @@ def read_file(
         files have types.
     stated : Stated, default=UNSTATED
         The decimal sign, and the sign between thousands, as the user named them.
-    id_column : str or None, default=None
-        The column that names the rows. Its cells stay as they are written.
+    exact : collection of str, default=()
+        Columns of a text file whose cells stay as they are written. Those that are named like ids
+        do so anyway.
 
     Returns
     -------
@@ -130,7 +132,7 @@ def read_file(
             remedy=remedy,
             as_text=as_text,
             stated=stated,
-            id_column=id_column,
+            exact=exact,
         )
 
 
@@ -139,14 +141,12 @@ def read_source(
     *,
     as_text: bool = False,
     stated: Stated = UNSTATED,
-    id_column: str | None = None,
+    exact: Collection[str] = (),
     **options: Any,
 ) -> Any:
     """Read a table whose format is known, as :func:`read_file` does."""
     if source.text is not None:
-        return read_text(
-            source.text, as_text=as_text, stated=stated, id_column=id_column, **options
-        )
+        return read_text(source.text, as_text=as_text, stated=stated, exact=exact, **options)
     frame = read_arrow(source.path, source.name, source.kind, **options)
     evidence, words = Evidence(), Counter[str]()
     for j in range(frame.shape[1]):
@@ -155,7 +155,7 @@ def read_source(
             texts = Counter(text.strip() for text in column if isinstance(text, str))
             words.update({text: count for text, count in texts.items() if text in MISSING})
             for text in texts:
-                evidence.add(j, text)
+                evidence.add(j, bare_number(text))
     frame.attrs["signs"] = evidence.decide(stated)
     frame.attrs["notes"] = [*frame.attrs["notes"], *missing_notes(words)]
     return frame

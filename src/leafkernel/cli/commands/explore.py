@@ -19,13 +19,12 @@ from leafkernel.cli._options import (
     MAP_HELP,
     ForestOptions,
     Map,
-    OptionError,
     TableOptions,
 )
 from leafkernel.cli._output import Talk, check_place
 from leafkernel.cli._reading import explain_damage
 from leafkernel.cli._train import begin
-from leafkernel.cli.errors import FileError
+from leafkernel.cli.errors import FileError, OptionError
 from leafkernel.cli.files import call
 from leafkernel.explorer import build_report
 from leafkernel.explorer.report import MOST_ROWS

@@ -17,6 +17,7 @@ from leafkernel.cli._formats import suffix_of
 from leafkernel.cli._gaps import GappyColumn
 from leafkernel.cli._kinds import Findings, clean_names
 from leafkernel.cli._options import (
+    AsOption,
     DecimalOption,
     DropOption,
     JobsOption,
@@ -29,6 +30,7 @@ from leafkernel.cli._options import (
 )
 from leafkernel.cli._output import Talk, check_output
 from leafkernel.cli._target import find_column
+from leafkernel.cli._wanted import ignored, parse_kinds
 from leafkernel.cli.columns import Prepared, prepare
 from leafkernel.cli.files import TYPED_FORMATS, call, open_source, read_source
 from leafkernel.tasks import ProximityImputer
@@ -58,6 +60,7 @@ def impute(
     target: Target = None,
     task: TaskOption = None,
     drop: DropOption = None,
+    as_kind: AsOption = None,
     decimal: DecimalOption = None,
     thousands: ThousandsOption = None,
     trees: Trees = 100,
@@ -71,6 +74,7 @@ def impute(
     """
     check_output(writing.output, table)
     stated = state_signs(decimal, thousands)
+    kinds = parse_kinds(as_kind or ())
     talk.step(f"reading {call(table)}")
     output = writing.output
     # Columns have types in JSON and in typed files. In text, each cell stays as it is written.
@@ -92,10 +96,11 @@ def impute(
         talk.note(note)
     prepared = None
     if target is not None:
-        prepared = prepare(frame, target, task=None if task is None else task.value)
+        prepared = prepare(frame, target, task=None if task is None else task.value, kinds=kinds)
     names = clean_names(frame.columns, Findings())
-    dropped = [find_column(name, names, "--drop") for name in drop or ()]
-    columns = _columns(talk, frame, names, {target, *dropped})
+    kinds = {find_column(name, names, "--as"): kind for name, kind in kinds.items()}
+    dropped = [*(find_column(name, names, "--drop") for name in drop or ()), *ignored(kinds)]
+    columns = _columns(talk, frame, names, {target, *dropped}, kinds)
     from_text = source.text is not None
     if typed and from_text:
         columns = {j: column.typed() for j, column in columns.items()}
@@ -131,7 +136,11 @@ def impute(
 
 
 def _columns(
-    talk: Talk, frame: pd.DataFrame, names: list[str], left_out: set[str | None]
+    talk: Talk,
+    frame: pd.DataFrame,
+    names: list[str],
+    left_out: set[str | None],
+    kinds: dict[str, str],
 ) -> dict[int, GappyColumn]:
     """Return the columns that are filled or help to fill others, by place."""
     columns, untouched, findings = {}, [], Findings()
@@ -139,7 +148,7 @@ def _columns(
     for j, name in enumerate(names):
         column = None
         if name not in left_out:
-            column = GappyColumn.of(name, frame.iloc[:, j], signs.get(j))
+            column = GappyColumn.of(name, frame.iloc[:, j], signs.get(j), kinds.get(name))
         if column is not None:
             columns[j] = column
             findings.add_values(name, column.values)

@@ -12,7 +12,6 @@ import typer
 from leafkernel.cli._kinds import Findings, clean_names
 from leafkernel.cli._options import ForestOptions, OutputOptions, TableOptions
 from leafkernel.cli._output import Talk, check_output
-from leafkernel.cli._signs import Stated
 from leafkernel.cli._table import row_names
 from leafkernel.cli._train import Plan, Study, fit, plan
 from leafkernel.cli.errors import TableError
@@ -51,7 +50,7 @@ def neighbors(
     planned = plan(talk, source, forest)
     others = None
     if new is not None:  # before the forest is grown, which may take long
-        others = _read_new(talk, planned, new, source.stated)
+        others = _read_new(talk, planned, new, source)
     study = fit(talk, source, forest, planned)
     n_candidates = len(study.y) - (new is None)
     if k > n_candidates:
@@ -69,14 +68,16 @@ def neighbors(
     talk.result(frame, writing, lines=study.lines(), about=study.about())
 
 
-def _read_new(talk: Talk, planned: Plan, path: Path, stated: Stated) -> tuple[Any, dict[str, Any]]:
+def _read_new(
+    talk: Talk, planned: Plan, path: Path, source: TableOptions
+) -> tuple[Any, dict[str, Any]]:
     """Return other rows as the forest takes them, and what they are called."""
     talk.step(f"reading {call(path)}")
     frame = read_file(
         path,
         remedy="Give fewer rows at a time with --new.",
-        stated=stated,
-        id_column=planned.prepared.id_name,
+        stated=source.stated,
+        exact={*source.exact, planned.prepared.id_name},
     )
     if len(frame) == 0:
         raise TableError(f"{call(path)} has names of columns but no rows below them.")
