@@ -2,6 +2,8 @@
 
 import io
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -11,12 +13,12 @@ from sklearn.ensemble import RandomForestClassifier
 
 import leafkernel
 from leafkernel import ForestProximity
-from leafkernel.cli import _train
+from leafkernel.cli import _options, _train
 from leafkernel.cli._options import ForestOptions
 from leafkernel.cli._output import Talk
 from leafkernel.cli.columns import prepare
-from leafkernel.cli.commands import embed
 from leafkernel.cli.files import read_file
+from leafkernel.cli.work import embed
 from leafkernel.explorer._map import MAPS
 from leafkernel.tasks import outlier_scores
 
@@ -128,6 +130,7 @@ def test_coordinates(birds):
 
 @pytest.mark.parametrize("method", [*MAPS])
 def test_maps_are_those_of_the_explorer(birds, monkeypatch, method):
+    assert _options.MAPS == MAPS
     table, asked = prepare(read_file(birds), "kind"), {}
 
     def map_model(prox, X, y, method, **options):
@@ -281,6 +284,33 @@ def test_formulas_are_written_as_they_are_with_a_note(tmp_path, command):
 
 def test_version():
     assert run("--version").stdout == f"leafkernel {leafkernel.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--version"],
+        ["--help"],
+        ["neighbors", "--help"],
+        ["impute", "t.csv", "--trees", "x"],
+        ["outliers", "t.csv", "--scheme", "none"],
+        ["embed", "t.csv", "-t", "y", "--as", "x=colour"],
+        ["nothing"],
+    ],
+)
+def test_options_need_no_heavy_library(arguments):
+    """They are imported when a command runs, so that everything else comes at once."""
+    script = (
+        "import sys\nfrom leafkernel.cli import main\n"
+        f"sys.argv = ['leafkernel', *{arguments!r}]\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "heavy = ('numpy', 'pandas', 'scipy', 'sklearn', 'joblib', 'pyarrow')\n"
+        "sys.stderr.write(f'imported: {[name for name in heavy if name in sys.modules]}')"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert result.stderr.endswith("imported: []")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -6,7 +6,7 @@ import io
 import numpy as np
 import pandas as pd
 import pytest
-from cli_runs import run, run_json
+from cli_runs import plain, run, run_json
 
 from leafkernel.cli._amounts import Style, find_style, read_amount
 from leafkernel.cli._values import Values, settle
@@ -197,7 +197,7 @@ def test_a_column_to_ignore(table):
     ("given", "exit_code", "said"),
     [
         ("sise=number", 4, "no column 'sise' for --as. Did you mean 'size'?"),
-        ("size=numbr", 2, "no kind 'numbr'. Did you mean 'number'?"),
+        ("size=numbr", 2, "no kind 'numbr' for 'size'. Did you mean 'number'?"),
         ("size", 2, "COLUMN=KIND"),
         ("y=ignore", 4, "cannot also be dropped, ignored"),
     ],
@@ -205,9 +205,9 @@ def test_a_column_to_ignore(table):
 @pytest.mark.parametrize("command", ["outliers", "impute"])
 def test_wrong_kinds(table, command, given, exit_code, said):
     result = run(command, table, "-t", "y", "--as", given, exit_code=exit_code)
-    assert said in result.stderr
+    assert said in plain(result.stderr)
     result = run(command, table, "-t", "y", "--as=size=number", "--as=size=date", exit_code=2)
-    assert "twice" in result.stderr
+    assert "twice" in plain(result.stderr)
 
 
 def test_a_target_as_number_is_a_regression():

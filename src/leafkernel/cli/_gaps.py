@@ -11,10 +11,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from leafkernel.cli._dates import DATE_FORMS
+from leafkernel.cli._forced import read_as
 from leafkernel.cli._kinds import find_kind, order_of
 from leafkernel.cli._signs import NUMBER_FORMS, Signs, from_plain, to_plain
 from leafkernel.cli._values import Values, read_values, settle
-from leafkernel.cli._wanted import read_as
 
 Mask = npt.NDArray[np.bool_]
 

@@ -13,12 +13,10 @@ from typing import Annotated
 
 import typer
 
-from leafkernel._validation import count_threads
+from leafkernel.cli._limits import MIN_ROWS
 from leafkernel.cli._signs import Stated
-from leafkernel.cli._target import MIN_ROWS
 from leafkernel.cli._wanted import parse_kinds
 from leafkernel.cli.errors import OptionError
-from leafkernel.explorer._map import MAPS
 
 _TABLE, _FOREST, _OUTPUT = "The table", "The forest", "Output"
 
@@ -57,7 +55,16 @@ class Scheme(str, Enum):
     ih = "ih"
 
 
-# Ways to draw a map, by the names that the explorer has for them.
+class Convention(str, Enum):
+    """How proximities become scores."""
+
+    breiman = "breiman"
+    rfgap = "rfgap"
+    raw = "raw"
+
+
+# Ways to draw a map, by the names that the explorer has for them, which takes long to import.
+MAPS = ("auto", "umap", "tsne", "phate", "pca", "spectral", "diffusion", "mds")
 Map = Enum("Map", {name: name for name in MAPS}, type=str)  # type: ignore[misc]
 AUTO_MAP = Map("auto")
 MAP_HELP = (
@@ -113,11 +120,22 @@ DropOption = Annotated[
         show_default=False,
     ),
 ]
+
+
+def _check_kinds(given: list[str] | None) -> list[str] | None:
+    try:
+        parse_kinds(given or ())
+    except OptionError as error:
+        raise typer.BadParameter(str(error)) from None
+    return given
+
+
 AsOption = Annotated[
     list[str] | None,
     typer.Option(
         "--as",
         metavar="COLUMN=KIND",
+        callback=_check_kinds,
         help="Read a column as number, category or date, or ignore it. May be given several "
         "times. Detected by default.",
         rich_help_panel=_TABLE,
@@ -192,7 +210,14 @@ SchemeOption = Annotated[
 def _check_jobs(jobs: int) -> int:
     if jobs == 0:
         raise typer.BadParameter("must not be 0; use -1 for all cores.")
-    return count_threads(jobs)
+    return jobs
+
+
+def count_threads(jobs: int) -> int:
+    """Return the number of threads that --jobs asks for."""
+    from leafkernel import _validation  # noqa: PLC0415 - takes long
+
+    return _validation.count_threads(jobs)
 
 
 JobsOption = Annotated[
@@ -326,6 +351,11 @@ class ForestOptions:
     trust_model: TrustModelOption = False
     seed: SeedOption = 0
     jobs: JobsOption = -1
+
+    @property
+    def threads(self) -> int:
+        """The number of threads."""
+        return count_threads(self.jobs)
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from leafkernel.cli._amounts import Style
+from leafkernel.cli._forced import read_as
 from leafkernel.cli._kinds import Findings, codes_of, find_kind, order_of, quote
 from leafkernel.cli._signs import Signs
 from leafkernel.cli._values import Values, as_shown, read_values, settle
-from leafkernel.cli._wanted import read_as
 
 
 @dataclass(frozen=True)

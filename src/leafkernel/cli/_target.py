@@ -12,13 +12,13 @@ import pandas as pd
 
 from leafkernel._validation import shorten, suggest
 from leafkernel.cli._dates import DATE_FORMS
+from leafkernel.cli._forced import read_as
 from leafkernel.cli._kinds import Findings, quote
+from leafkernel.cli._limits import MIN_ROWS
 from leafkernel.cli._signs import Signs
 from leafkernel.cli._values import Values, read_values, settle
-from leafkernel.cli._wanted import read_as
 from leafkernel.cli.errors import TableError
 
-MIN_ROWS = 10
 _FEW_NUMBERS = 20  # different whole numbers that still are classes
 _ROWS_A_NUMBER = 5
 _WHOLE_NUMBER = re.compile(r"[-+]?\d+")

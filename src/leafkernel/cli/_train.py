@@ -199,7 +199,7 @@ def fit(talk: Talk, source: TableOptions, forest: ForestOptions, planned: Plan) 
         model = _grow(talk, prepared, X, n_trees, forest)
         seconds = perf_counter() - began
         talk.step("proximities")
-        prox = _fit(model, _scheme_of(forest), X, prepared.target, forest.jobs)
+        prox = _fit(model, _scheme_of(forest), X, prepared.target, forest.threads)
     else:
         talk.step("proximities")
         prox = _fit_loaded(talk, model, forest, X, prepared.target)
@@ -247,7 +247,7 @@ def read_table(talk: Talk, source: TableOptions, model: Any = None, *, seed: int
 def _grow(talk: Talk, prepared: Prepared, X: Any, n_trees: int, options: ForestOptions) -> Any:
     """Grow a forest, some trees at a time where somebody watches; the trees are the same."""
     kind = RandomForestClassifier if prepared.task == "classification" else RandomForestRegressor
-    forest = kind(n_trees, random_state=options.seed, n_jobs=options.jobs)
+    forest = kind(n_trees, random_state=options.seed, n_jobs=options.threads)
     talk.step(f"growing {n_trees:,} trees", total=n_trees)
     if not talk.lively:
         return forest.fit(X, prepared.target)
@@ -267,15 +267,15 @@ def _fit(model: Any, scheme: str, X: Any, y: Any, jobs: int) -> ForestProximity:
 
 def _fit_loaded(talk: Talk, model: Any, options: ForestOptions, X: Any, y: Any) -> ForestProximity:
     if options.scheme is not None:
-        return _fit(model, options.scheme.value, X, y, options.jobs)
+        return _fit(model, options.scheme.value, X, y, options.threads)
     try:
-        return _fit(model, Scheme.gap.value, X, y, options.jobs)
+        return _fit(model, Scheme.gap.value, X, y, options.threads)
     except ValueError as error:
         talk.note(
             "The score uses the scheme kerf, not gap, and is not out of bag. It is too good if the "
             f"model was trained with these rows. The reason: {str(error).rstrip('.')}."
         )
-    return _fit(model, Scheme.kerf.value, X, y, options.jobs)
+    return _fit(model, Scheme.kerf.value, X, y, options.threads)
 
 
 def _filler(X: pd.DataFrame, scheme: str, talk: Talk) -> Callable[[pd.DataFrame], pd.DataFrame]:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 
-from leafkernel._validation import suggest
-from leafkernel.cli._kinds import quote
-from leafkernel.cli._signs import Signs
-from leafkernel.cli._values import Values, force_dates, force_numbers
-from leafkernel.cli.errors import OptionError, TableError
+from leafkernel.cli.errors import OptionError
 
 KINDS = ("number", "category", "date", "ignore")
 
@@ -19,50 +16,18 @@ def parse_kinds(given: Iterable[str]) -> dict[str, str]:
     for each in given:
         name, equals, kind = each.rpartition("=")
         if not equals or not name:
-            raise OptionError(f"--as {each}: write it as COLUMN=KIND, such as --as price=number.")
+            raise OptionError(f"write {each!r} as COLUMN=KIND, such as price=number.")
         if kind not in KINDS:
+            nearest = get_close_matches(kind.lower(), KINDS, n=1)
+            meant = f" Did you mean {nearest[0]!r}?" if nearest else ""
             raise OptionError(
-                f"--as {each}: there is no kind {kind!r}.{suggest(kind, list(KINDS))} Use one of "
-                f"{', '.join(KINDS)}."
+                f"there is no kind {kind!r} for {name!r}.{meant} Use one of {', '.join(KINDS)}."
             )
         if kinds.setdefault(name, kind) != kind:
-            raise OptionError(f"--as names {quote(name)} twice, as {kinds[name]} and as {kind}.")
+            raise OptionError(f"{name!r} is given twice, as {kinds[name]} and as {kind}.")
     return kinds
 
 
 def ignored(kinds: Mapping[str, str]) -> list[str]:
     """Return the columns to leave out."""
     return [name for name, kind in kinds.items() if kind == "ignore"]
-
-
-def read_as(values: Values, kind: str, name: str, signs: Signs | None) -> Values:
-    """Return the values of a column as numbers, dates or categories, as the user says.
-
-    Raises
-    ------
-    TableError
-        If no value is of that kind, or if the values do not tell how they are to be read.
-    """
-    if kind == "category":
-        return Values(texts=values.labels(), order=values.order)
-    try:
-        found = force_numbers(values, signs) if kind == "number" else force_dates(values)
-    except ValueError as error:
-        raise TableError(
-            f"--as {name}=date: {error}, so write them as ISO dates, such as 2024-12-31."
-        ) from None
-    if found.units:
-        raise TableError(
-            f"--as {name}=number: the column has amounts in several currencies "
-            f"({', '.join(found.units)}). Convert them to one currency."
-        )
-    is_date = "date" in found.form
-    if found.numbers is None or found.missing().all() or is_date != (kind == "date"):
-        examples = ", ".join(
-            quote(text) for text in list(dict.fromkeys(values.labels()))[:3] if text
-        )
-        raise TableError(
-            f"--as {name}={kind}: no value of the column is a {kind}. It holds "
-            f"{examples or 'nothing'}."
-        )
-    return found

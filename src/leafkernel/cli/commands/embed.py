@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import pandas as pd
 import typer
 
 from leafkernel.cli._options import (
@@ -16,9 +14,9 @@ from leafkernel.cli._options import (
     OutputOptions,
     TableOptions,
 )
-from leafkernel.cli._output import Talk, check_output
-from leafkernel.cli._train import begin
-from leafkernel.explorer._map import map_model
+
+if TYPE_CHECKING:
+    from leafkernel.cli._output import Talk
 
 EXAMPLES = ("leafkernel embed wines.csv --target quality --method pca -n 3 -o map.parquet",)
 
@@ -45,25 +43,6 @@ def embed(
     n: Count = 2,
 ) -> None:
     """Give each row coordinates, such that rows that the forest holds similar are near."""
-    check_output(writing.output, source.table)
-    # The score is that of the forest. The option says how rows are similar on the map.
-    study = begin(talk, source, replace(forest, scheme=None))
-    prox = study.prox if forest.scheme is None else study.similarity(forest.scheme.value)
-    talk.step(f"map of {len(study.y):,} rows")
-    chosen, model = map_model(
-        prox,
-        study.X,
-        study.y,
-        method.value,
-        n_components=n,
-        random_state=forest.seed,
-        keep_scheme=forest.scheme is not None,
-    )
-    if model.random_state is None:
-        talk.note("UMAP of so many rows runs on all threads, and differs a little every time.")
-    points = model.embedding_
-    columns = {f"{chosen}_{i + 1}": points[:, i] for i in range(n)}
-    frame = pd.DataFrame({**study.names(), **columns, "target": study.shown(study.y)})
-    scheme = model.proximity.scheme_.name
-    about = {**study.about(scheme), "method": chosen}
-    talk.result(frame, writing, lines=study.lines(scheme), about=about)
+    from leafkernel.cli.work import embed as work
+
+    work.embed(talk, source, forest, writing, method, n)
