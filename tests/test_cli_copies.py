@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+import re
 
 import pytest
 from cli_runs import run, run_json
@@ -149,6 +150,27 @@ def test_another_ending_is_another_format(tmp_path):
     assert parse((tmp_path / "back.csv").read_bytes(), "utf-8", ",") == after
     run("impute", path, "-o", tmp_path / "out.txt", *FEW)
     assert (tmp_path / "out.txt").read_bytes().startswith("name; größe; art\r\n".encode("cp1252"))
+
+
+def test_tables_of_r_keep_their_layout(tmp_path):
+    """No name for the names of rows, text in quotes, NA without quotes."""
+    path = tmp_path / "t.csv"
+    lines = ['"size","kind"', *[f'"{i}",{i % 6},"{"ab"[i % 2]}"' for i in range(30)]]
+    lines[5], lines[8] = '"4",NA,"a"', '"7",1,NA'
+    path.write_text("\n".join([*lines, ""]))
+    after = run("impute", path, *FEW).stdout.split("\n")
+    assert after.pop() == ""
+    assert [i for i in range(31) if after[i] != lines[i]] == [5, 8]
+    assert re.fullmatch(r'"4",\d,"a"', after[5])
+    assert re.fullmatch(r'"7",1,"[ab]"', after[8])
+
+
+def test_separators_at_the_ends_of_lines_stay(tmp_path):
+    path = tmp_path / "t.csv"
+    text = "a;b;\n\n" + "".join(f"{i % 5};{'xy'[i % 2]};\n" for i in range(30)) + ";x;\n\n"
+    path.write_text(text)
+    after = run("impute", path, *FEW).stdout
+    assert re.fullmatch(re.escape(text[:-5]) + r"\d;x;\n\n", after)
 
 
 def test_json_does_not_change_the_file(tmp_path):

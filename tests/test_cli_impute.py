@@ -131,6 +131,25 @@ def test_impute_writes_large_numbers_in_full(tmp_path):
     assert 1_200_000 <= int(filled[:-2]) <= 1_240_000
 
 
+@pytest.mark.parametrize(
+    ("cells", "form"),
+    [
+        (["1e-05", "2.5e-05", "4E-5"], r"0\.0000[1-4]\d*"),
+        (["1.5", "2", "3.25"], r"\d(\.\d{1,2})?"),
+        (["1.50", "2.00", "3.25"], r"\d\.\d\d"),
+        (["-0.01", "0.01", "0.00"], r"0\.00|-?0\.01"),
+        (["7.0", "8.0", "9.0"], r"\d\.0"),
+    ],
+)
+def test_filled_numbers_have_the_decimals_of_their_column(tmp_path, cells, form):
+    path = tmp_path / "t.csv"
+    lines = [f"{'' if i % 7 == 3 else cells[i % 3]},{i % 5}\n" for i in range(40)]
+    path.write_text("x,y\n" + "".join(lines))
+    filled = run("impute", path, *FEW).stdout.splitlines()[1:]
+    for cell in (line.split(",")[0] for line in filled[3::7]):
+        assert re.fullmatch(form, cell), cell
+
+
 def test_impute_of_columns_with_one_name(tmp_path):
     path = tmp_path / "t.csv"
     lines = [f"{i / 4},{40 - i if i else ''},{i % 3}\n" for i in range(40)]

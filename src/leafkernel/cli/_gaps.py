@@ -19,6 +19,7 @@ from leafkernel.cli._values import Values, read_values, settle
 Mask = npt.NDArray[np.bool_]
 
 _PLAIN = re.compile(r"[-+]?\d*(\.\d+)?")
+_EXPONENT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
 _MOST_DECIMALS = 6  # with more, a mean gets six digits in all
 _LIKE = 100  # cells that show the sign between thousands
 
@@ -138,12 +139,13 @@ class GappyColumn:
         plain = [to_plain(text, form) for text in bare]
         decimals = {len(text.partition(".")[2]) for text in plain if _PLAIN.fullmatch(text)}
         most = max(decimals, default=0)
+        is_short = most > _MOST_DECIMALS or any(map(_EXPONENT.fullmatch, plain))
         written = []
         for number in numbers:
-            text = f"{number:.{most}f}" if most <= _MOST_DECIMALS else _short(number)
+            text = _short(number) if is_short else f"{number:.{most}f}"
             if len(decimals) > 1 and "." in text:
                 text = text.rstrip("0").rstrip(".")
-            text = "0" if float(text) == 0 and most == 0 else text
+            text = text.removeprefix("-") if float(text) == 0 else text
             amount = from_plain(text, form, like=bare[:_LIKE])
             written.append(style.write(amount) if style else amount)
         return written

@@ -73,7 +73,7 @@ class Table:
         raw = read_values(series)
         if name == self._id_column:
             self._name_rows(name, series)
-            self.others[name] = pd.Series(raw.labels(), dtype=object)
+            self.others[name] = pd.Series(as_written(series), dtype=object)
             return
         if wanted is not None:
             values = read_as(raw, wanted, name, signs)
@@ -93,7 +93,7 @@ class Table:
         self._findings.add(kind, name)
         if kind in ("empty", "constant"):
             return
-        self.others[name] = pd.Series(raw.labels(), dtype=object)
+        self.others[name] = pd.Series(as_written(series), dtype=object)
         if kind == "id" and self.ids is None and self._id_column is None:
             self._name_rows(name, series)
 
@@ -120,9 +120,16 @@ class Table:
 
 def row_names(series: Any, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.object_]:
     """Return the names of rows: text as it is written, "row 3" where the name is missing."""
-    names = np.empty(len(series), dtype=object)
-    cells = zip(series, read_values(series).labels(), rows, strict=True)
-    for i, (cell, label, row) in enumerate(cells):
-        written = cell if isinstance(cell, str) else label
-        names[i] = f"row {row}" if label is None else written
+    names = as_written(series)
+    for i in np.flatnonzero(pd.isna(names)):
+        names[i] = f"row {rows[i]}"
     return names
+
+
+def as_written(series: Any) -> npt.NDArray[np.object_]:
+    """Return values as text: text to the letter, and None for missing values."""
+    labels = read_values(series).labels()
+    written = np.empty(len(series), dtype=object)
+    for i, (cell, label) in enumerate(zip(series, labels, strict=True)):
+        written[i] = cell if isinstance(cell, str) and label is not None else label
+    return written
