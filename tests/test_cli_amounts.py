@@ -107,8 +107,9 @@ def test_other_text_is_no_amount(text):
     assert read_amount(text) is None
 
 
-def test_brackets_around_all_numbers_are_no_minus():
+def test_brackets_around_whole_numbers_only_are_no_minus():
     assert find_style(["(1)", "(2)"]) == (None, ())
+    assert find_style(["(1.50)", "(2)"]) == (Style(brackets=True), ())
     assert find_style(["(1)", "2"]) == (Style(brackets=True), ())
 
 

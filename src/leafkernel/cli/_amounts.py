@@ -119,8 +119,9 @@ def find_style(texts: Iterable[str]) -> tuple[Style | None, tuple[str, ...]]:
     brackets = any(amount.brackets for amount in amounts)
     if len(units) > 1:
         return None, tuple(written[unit] for unit, _ in units.most_common())
-    # Brackets around all numbers are no minus: they may be footnotes.
-    if not units and (not brackets or all(amount.brackets for amount in amounts)):
+    # Brackets around whole numbers only are no minus: (1), (2) and (3) may be footnotes.
+    notes = all(each.brackets and each.number[1:].isdigit() for each in amounts)
+    if not units and (not brackets or notes):
         return None, ()
     around = Counter((each.prefix, each.suffix) for each in amounts if each.unit or not units)
     prefix, suffix = around.most_common(1)[0][0]

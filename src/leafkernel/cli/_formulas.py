@@ -23,6 +23,8 @@ def is_formula(value: Any) -> bool:
     if not isinstance(value, str) or not value.lstrip(" \0").startswith(_DANGEROUS):
         return False
     text = value.strip(" ")
+    if not text.strip("=+-@ "):  # a dash for a missing value, or a line of them
+        return False
     return _NUMBER.fullmatch(text) is None and read_amount(text) is None
 
 

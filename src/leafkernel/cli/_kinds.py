@@ -66,9 +66,9 @@ _NOTES = {
     ),
     "other dates": (
         "Column {names} seems to hold dates, but not ISO dates (such as 2024-12-31), so it is "
-        "shown but is not a feature.",
+        "shown but is not a feature. Use --as COLUMN=date to read it as dates.",
         "{n} columns seem to hold dates, but not ISO dates (such as 2024-12-31), so they are "
-        "shown but are not features: {names}.",
+        "shown but are not features: {names}. Use --as COLUMN=date to read them as dates.",
     ),
     "dates": (
         "Column {names} holds dates, which are days since 1970 for the forest.",
@@ -217,7 +217,7 @@ class Findings:
             for what in self._found
             if what.startswith("amounts in ")
         }
-        for what, (one, many) in {**_NOTES, **amounts}.items():
+        for what, (one, many) in {**amounts, **_NOTES}.items():
             if names := self._found.get(what):
                 template = one if len(names) == 1 else many
                 said.append(template.format(n=f"{len(names):,}", names=shorten(names)))

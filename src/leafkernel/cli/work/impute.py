@@ -119,7 +119,7 @@ def _columns(
         if (column is None or not column.fillable) and frame.iloc[:, j].isna().any():
             untouched.append(repr(name))
     if untouched:
-        talk.note(f"Left as they are, gaps and all: {shorten(untouched)}.")
+        talk.note(f"The gaps of these columns were not filled: {shorten(untouched)}.")
     for note in findings.sentences():
         talk.note(note)
     return columns
