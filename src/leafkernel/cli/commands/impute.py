@@ -57,10 +57,11 @@ class ImputeOptions:
 
 
 def impute(talk: Talk, options: ImputeOptions, writing: OutputOptions) -> None:
-    """Fill in missing values from similar rows, and leave all else as it is.
+    """Fill in missing values from similar rows, and change nothing else.
 
-    Numbers get the mean of similar rows (whole numbers stay whole), categories the one that most
-    of them have. Names of rows, free text and dates stay as they are.
+    Numbers get the mean of similar rows, in the style of their column. Categories get the most
+    frequent one. Names of rows, free text and dates are not filled. A text file keeps its encoding
+    and its separators.
     """
     from leafkernel.cli.work import impute as work
 
