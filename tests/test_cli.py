@@ -2,6 +2,8 @@
 
 import io
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -11,12 +13,12 @@ from sklearn.ensemble import RandomForestClassifier
 
 import leafkernel
 from leafkernel import ForestProximity
-from leafkernel.cli import _train
+from leafkernel.cli import _options, _train
 from leafkernel.cli._options import ForestOptions
 from leafkernel.cli._output import Talk
 from leafkernel.cli.columns import prepare
-from leafkernel.cli.commands import embed
 from leafkernel.cli.files import read_file
+from leafkernel.cli.work import embed
 from leafkernel.explorer._map import MAPS
 from leafkernel.tasks import outlier_scores
 
@@ -128,6 +130,7 @@ def test_coordinates(birds):
 
 @pytest.mark.parametrize("method", [*MAPS])
 def test_maps_are_those_of_the_explorer(birds, monkeypatch, method):
+    assert _options.MAPS == MAPS
     table, asked = prepare(read_file(birds), "kind"), {}
 
     def map_model(prox, X, y, method, **options):
@@ -193,7 +196,7 @@ def test_large_tables_get_fewer_trees(birds, monkeypatch):
     monkeypatch.setattr(_train, "_TREES_OF_MANY", 12)
     document = run_json("outliers", birds, "-t", "kind")
     assert document["trees"] == 12
-    assert any("--trees says otherwise" in note for note in document["notes"])
+    assert any("Use --trees" in note for note in document["notes"])
 
 
 def test_a_sample_of_the_rows(birds):
@@ -240,13 +243,40 @@ def test_quiet_says_no_notes(birds):
     assert run(*options, "--quiet").stdout == run(*options).stdout
 
 
-def test_formulas_are_defused_on_stdout(tmp_path):
-    path = tmp_path / "t.csv"
-    frame = pd.DataFrame({"a": [1.0, 2.0] * 10, "y": ["=cmd()", "fine"] * 10})
+@pytest.mark.parametrize("option", [(), ("--id", "code")])
+def test_names_of_rows_are_written_to_the_letter(tmp_path, option):
+    path, new = tmp_path / "t.csv", tmp_path / "new.csv"
+    name = "code" if option else "id"
+    ids = [f"{i}.0" if i % 2 else f" +{i} " for i in range(30)]
+    lines = [f"{each},{i % 7},{i % 2}\n" for i, each in enumerate(ids)]
+    path.write_text(f"{name},a,y\n" + "".join(lines))
+    new.write_text(f"{name},a,y\n" + "".join(lines[:4]))
+    options = ("-t", "y", *option, *FEW)
+    assert [x["id"] for x in run_json("embed", path, "-m", "pca", *options)["result"]] == ids
+    found = run_json("neighbors", path, "--new", new, *options)["result"]
+    assert {line["id"] for line in found} == set(ids[:4])
+    assert {line["neighbor_id"] for line in found} <= set(ids)
+
+
+@pytest.mark.parametrize("command", ["outliers", "neighbors", "embed", "prototypes"])
+def test_formulas_are_written_as_they_are_with_a_note(tmp_path, command):
+    path, out = tmp_path / "t.csv", tmp_path / "out.csv"
+    names = [f"{sign}bird{i}" for i in range(5) for sign in "=+-@"]
+    frame = pd.DataFrame({"name": names, "a": [1.0, 2.0] * 10, "y": ["=cmd()", "fine"] * 10})
     frame.to_csv(path, index=False)
-    lines = run("outliers", path, "-t", "y", *FEW).stdout
-    assert ",'=cmd()," in lines
-    assert ",=cmd()" not in lines
+    method = ["-m", "pca"] if command == "embed" else []
+    options = (command, path, "-t", "y", "--id", "name", *method, *FEW)
+    piped = run(*options)
+    assert "as a formula" in piped.stderr
+    assert "'id' (" in piped.stderr
+    read = pd.read_csv(io.StringIO(piped.stdout))
+    assert set(read["id"]) <= set(names)
+    assert run(*options, "-o", out).stderr == piped.stderr
+    assert out.read_text() == piped.stdout
+    escaped = run(*options, "--escape-formulas")
+    assert "as a formula" not in escaped.stderr
+    assert set(pd.read_csv(io.StringIO(escaped.stdout))["id"]) == {f"'{x}" for x in read["id"]}
+    assert "as a formula" not in " ".join(run_json(*options)["notes"])
 
 
 # --- help
@@ -254,6 +284,33 @@ def test_formulas_are_defused_on_stdout(tmp_path):
 
 def test_version():
     assert run("--version").stdout == f"leafkernel {leafkernel.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--version"],
+        ["--help"],
+        ["neighbors", "--help"],
+        ["impute", "t.csv", "--trees", "x"],
+        ["outliers", "t.csv", "--scheme", "none"],
+        ["embed", "t.csv", "-t", "y", "--as", "x=colour"],
+        ["nothing"],
+    ],
+)
+def test_options_need_no_heavy_library(arguments):
+    """They are imported when a command runs, so that everything else comes at once."""
+    script = (
+        "import sys\nfrom leafkernel.cli import main\n"
+        f"sys.argv = ['leafkernel', *{arguments!r}]\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "heavy = ('numpy', 'pandas', 'scipy', 'sklearn', 'joblib', 'pyarrow')\n"
+        "sys.stderr.write(f'imported: {[name for name in heavy if name in sys.modules]}')"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert result.stderr.endswith("imported: []")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -6,17 +6,21 @@ import os
 import random
 import signal
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from leafkernel.cli._cells import split_records
+from leafkernel.cli._copying import TextCopy
+from leafkernel.cli._forced import read_as
 from leafkernel.cli._gaps import GappyColumn
 from leafkernel.cli._signs import Stated
+from leafkernel.cli._values import read_values
 from leafkernel.cli.columns import prepare
 from leafkernel.cli.errors import CommandError
-from leafkernel.cli.files import read_file, write_frame
+from leafkernel.cli.files import open_source, read_file, read_source, write_frame
 
 CASES = int(os.environ.get("LEAFKERNEL_FUZZ_CASES", "150"))  # of each format
 LONGEST = 20  # seconds that one table may take
@@ -26,6 +30,7 @@ CELLS = [
     *("33.932", "1.234.567", "1,234,567", "1.234,5", "1 234", "0x1F", "1_000", "١٢٣", "½"),
     *("=1+1", '"', '""', '"open', "a\nb", "a\rb", "a\0b", "\ufeff", "é" * 300, "9" * 400),
     *("2024-02-30", "2024-12-31", "0001-01-01", "9999-12-31T23:59:59Z", "12.05.2024", "True"),
+    *("$5.00", "(5)", "5 %", "-€1.234,50", "CHF 1'234.50", "5 kr", "31/12/2024", "1/2/2024", "$"),
     *("\U0001f600", "\u202e", "[1, 2]", "{}", "NULL", "1e-400", "+5", "--5", "1e", "12:30"),
 ]
 BYTES = [b'"', b"'", b",", b";", b"\t", b"|", b"\n", b"\r", b"\r\n", b"\0", b"\xff", b"\xfe\xff"]
@@ -140,7 +145,10 @@ def read(path, rng):
     try:
         frame = read_file(path, stated=stated, **options)
         for j, name in enumerate(frame.columns):
-            GappyColumn.of(str(name), frame.iloc[:, j], frame.attrs["signs"].get(j))
+            signs, kind = frame.attrs["signs"].get(j), rng.choice(["number", "category", "date"])
+            GappyColumn.of(str(name), frame.iloc[:, j], signs)
+            with suppress(CommandError):
+                read_as(read_values(frame.iloc[:, j]), kind, str(name), signs)
         write_frame(frame, path.with_name("again.csv"))
         target = rng.choice([*map(str, frame.columns), "label", "size"])
         prepared = prepare(frame, target, task=rng.choice([None, None, "regression"]))
@@ -149,6 +157,26 @@ def read(path, rng):
         return None if str(error).strip() else pytest.fail("an error without a message")
     assert len(prepared.target) == len(prepared.features) >= 10
     return prepared
+
+
+def check_copy(path):
+    """Check that a text that can be read is written again to the byte, with the same rows."""
+    try:
+        with open_source(path) as source:
+            frame = read_source(source, as_text=True, max_rows=None, random_state=0)
+            copy = TextCopy.of(source.text, frame.attrs["dialect"])
+            with source.text.bytes() as file:
+                content = file.read()
+    except CommandError:
+        return
+    written = io.BytesIO()
+    copy.write("", written)
+    assert written.getvalue() == content
+    _, *rows = split_records(copy.text, copy.dialect)
+    assert len(rows) == len(frame)
+    for j in range(frame.shape[1]):
+        for cell, row in zip(frame.iloc[:, j], rows, strict=True):
+            assert cell in (row[j].value, None)
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
@@ -167,6 +195,7 @@ def test_damaged_text(tmp_path, separator):
         path.write_bytes(content)
         with soon():
             usable += read(path, rng) is not None
+            check_copy(path)
     assert usable > CASES / 20  # else nothing was tested behind the first message
 
 

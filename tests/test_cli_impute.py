@@ -1,6 +1,7 @@
 """``leafkernel impute``: what is filled, and what is left as it is."""
 
 import io
+import re
 
 import numpy as np
 import pandas as pd
@@ -45,7 +46,7 @@ def test_what_is_there_stays_to_the_letter(tmp_path):
     result = run("impute", path, "-o", out, *FEW)
     assert "5 say 'NA'" in result.stderr
     before = pd.read_csv(path, sep=";", dtype=str, keep_default_na=False)
-    after = pd.read_csv(out, dtype=str, keep_default_na=False)
+    after = pd.read_csv(out, sep=";", dtype=str, keep_default_na=False)
     gaps = before.isin(["", "NA"])
     assert gaps.to_numpy().sum() == 18
     assert (after == before).to_numpy()[~gaps.to_numpy()].all()
@@ -126,8 +127,27 @@ def test_impute_writes_large_numbers_in_full(tmp_path):
     pd.DataFrame({"price": prices, "size": np.arange(40) / 8}).to_csv(path, index=False)
     run("impute", path, "-o", out, *FEW)
     filled = pd.read_csv(out)["price"][0]
-    assert filled.isdigit()
-    assert 1_200_000 <= int(filled) <= 1_240_000
+    assert re.fullmatch(r"\d{7},\d", filled)  # as many decimals as in the column
+    assert 1_200_000 <= int(filled[:-2]) <= 1_240_000
+
+
+@pytest.mark.parametrize(
+    ("cells", "form"),
+    [
+        (["1e-05", "2.5e-05", "4E-5"], r"0\.0000[1-4]\d*"),
+        (["1.5", "2", "3.25"], r"\d(\.\d{1,2})?"),
+        (["1.50", "2.00", "3.25"], r"\d\.\d\d"),
+        (["-0.01", "0.01", "0.00"], r"0\.00|-?0\.01"),
+        (["7.0", "8.0", "9.0"], r"\d\.0"),
+    ],
+)
+def test_filled_numbers_have_the_decimals_of_their_column(tmp_path, cells, form):
+    path = tmp_path / "t.csv"
+    lines = [f"{'' if i % 7 == 3 else cells[i % 3]},{i % 5}\n" for i in range(40)]
+    path.write_text("x,y\n" + "".join(lines))
+    filled = run("impute", path, *FEW).stdout.splitlines()[1:]
+    for cell in (line.split(",")[0] for line in filled[3::7]):
+        assert re.fullmatch(form, cell), cell
 
 
 def test_impute_of_columns_with_one_name(tmp_path):

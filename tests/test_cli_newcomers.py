@@ -12,6 +12,8 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
+from leafkernel.cli import _train
+
 FEW = ("--trees", 8)
 
 
@@ -142,7 +144,7 @@ def test_names_of_other_rows(frame, write):
     new = frame[:3].assign(id=[7.0, np.nan, 9.0])
     options = ("neighbors", write(frame), "-t", "label", "--new", write(new, "new.csv"), "-k", 1)
     result = run_json(*options, *FEW)["result"]
-    assert [line["id"] for line in result] == ["7", "row 1", "9"]
+    assert [line["id"] for line in result] == ["7.0", "row 1", "9.0"]
     assert all(line["neighbor_id"].startswith("1") for line in result)
 
 
@@ -162,7 +164,23 @@ def test_a_pipeline_gets_other_rows_in_the_same_form(frame, write, save):
     assert all(line["proximity"] == 1 for line in best)  # each is in the table, too
     lacking = write(commas.drop(columns="b"), "new.csv")
     assert lacking == new
-    assert "The other table lacks 'b'" in run("neighbors", *options, exit_code=4).stderr
+    said = run("neighbors", *options, exit_code=4).stderr
+    assert "new.csv: The other table lacks 'b'" in said
+
+
+@pytest.mark.parametrize("problem", ["column", "file"])
+def test_other_rows_are_checked_before_the_forest_is_grown(frame, write, monkeypatch, problem):
+    def fail(*_):
+        raise AssertionError("the forest was grown")
+
+    monkeypatch.setattr(_train, "_grow", fail)
+    new = write(frame.drop(columns="b"), "new.csv")
+    if problem == "file":
+        new = new.with_name("nothing.csv")
+    said = run(
+        "neighbors", write(frame), "-t", "label", "--new", new, exit_code=4 - (problem == "file")
+    )
+    assert ("lacks 'b'" if problem == "column" else "There is no file") in said.stderr
 
 
 def test_a_category_that_a_pipeline_has_not_seen(frame, write, save):

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from cli_runs import run, run_json, write_birds
 
-from leafkernel.cli.commands import explore
+from leafkernel.cli.work import explore
 from leafkernel.explorer import Report
 
 PAGE = ("--embedding", "pca", "--trees", "20")

@@ -268,7 +268,7 @@ def write_shops(path, separator=";", rows=120):
 
 
 def read_sales(text):
-    cells = pd.read_csv(io.StringIO(text), dtype=str)["sales"]
+    cells = pd.read_csv(io.StringIO(text), sep=";", dtype=str)["sales"]
     assert cells.str.fullmatch(r"\d{1,3}(\.\d{3})*").all()
     return cells.str.replace(".", "").astype(int).to_numpy()
 
@@ -307,7 +307,8 @@ def test_impute_keeps_negative_thousands(tmp_path):
     path = tmp_path / "t.csv"
     cells = ["-1.234.567", "", "12.345", "-33.932", "568", "7.001"] * 5
     write_table(path, {"x": cells, "size": [f"{i},5" for i in range(30)]}, ";")
-    lines = pd.read_csv(io.StringIO(run("impute", path, *FEW).stdout), dtype=str)["x"].tolist()
+    text = run("impute", path, *FEW).stdout
+    lines = pd.read_csv(io.StringIO(text), sep=";", dtype=str)["x"].tolist()
     assert [after for before, after in zip(cells, lines, strict=True) if before] == [
         cell for cell in cells if cell
     ]

@@ -3,11 +3,42 @@
 :class:`ForestProximity` is the front door.
 """
 
-from leafkernel._validation import LeafkernelWarning
-from leafkernel.forecast import Forecast
-from leafkernel.proximity import ForestProximity
-from leafkernel.schemes import WeightScheme
+import importlib
+import typing
+
+if typing.TYPE_CHECKING:
+    from leafkernel._validation import LeafkernelWarning
+    from leafkernel.forecast import Forecast
+    from leafkernel.proximity import ForestProximity
+    from leafkernel.schemes import WeightScheme
 
 __all__ = ["Forecast", "ForestProximity", "LeafkernelWarning", "WeightScheme"]
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "Forecast": "leafkernel.forecast",
+    "ForestProximity": "leafkernel.proximity",
+    "LeafkernelWarning": "leafkernel._validation",
+    "WeightScheme": "leafkernel.schemes",
+}
+
+
+def __getattr__(name: str) -> typing.Any:
+    """Import a public name or a module when it is first used, so that the command starts fast."""
+    if name in _HOMES:
+        value = getattr(importlib.import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
+    module = f"{__name__}.{name}"
+    try:
+        if not name.startswith("_"):
+            return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

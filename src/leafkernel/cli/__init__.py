@@ -19,7 +19,7 @@ def main() -> None:
     """Run the command with the arguments of this process, and end the process."""
     open_closed_streams()
     try:
-        from leafkernel.cli.app import app  # noqa: PLC0415 - may be missing
+        _run()
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
         if missing not in _EXTRA:
@@ -31,15 +31,19 @@ def main() -> None:
         raise SystemExit(1) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None
-    try:
-        with writing_stdout():
-            try:
-                app(prog_name="leafkernel")
-            finally:
-                sys.stdout.flush()  # an error at exit would come too late to be explained
     except BrokenPipeError:
         raise SystemExit(0) from None
     except FileError as error:
         with suppress(OSError):
             sys.stderr.write(f"error: {error}\n")
         raise SystemExit(error.exit_code) from None
+
+
+def _run() -> None:
+    from leafkernel.cli.app import app  # noqa: PLC0415 - may be missing
+
+    with writing_stdout():
+        try:
+            app(prog_name="leafkernel")
+        finally:
+            sys.stdout.flush()  # an error at exit would come too late to be explained

@@ -10,13 +10,12 @@ from typing import Any, get_type_hints
 
 import typer
 
-from leafkernel.cli._guard import guarded
 from leafkernel.cli._options import TableOptions, TalkOptions
-from leafkernel.cli._output import Talk
 
 Function = Callable[..., None]
 
 _REQUIRED = inspect.Parameter.empty
+_TALK = object()  # stands for the class, which takes long to import
 
 
 def add_command(app: typer.Typer, function: Function, *examples: str) -> None:
@@ -33,21 +32,25 @@ def _expanded(function: Function) -> Function:
 
     A parameter whose type is a dataclass stands for all of that class's fields, which are
     declared as options there; the function is given an object of the class. A parameter of type
-    :class:`Talk` stands for :class:`TalkOptions`.
+    ``Talk`` stands for :class:`TalkOptions`.
     """
     groups: dict[str, Any] = {}
     parameters: list[inspect.Parameter] = []
     # Not get_type_hints: before Python 3.11 it takes options with a default of None apart.
-    for name, parameter in inspect.signature(function, eval_str=True).parameters.items():
+    for name, parameter in inspect.signature(
+        function, locals={"Talk": _TALK}, eval_str=True
+    ).parameters.items():
         if is_dataclass(parameter.annotation):
             groups[name] = parameter.annotation
             parameters += _fields(parameter.annotation)
-        elif parameter.annotation is not Talk:
+        elif parameter.annotation is not _TALK:
             parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
     parameters += _fields(TalkOptions)
 
     @wraps(function)
     def call(**values: Any) -> None:
+        from leafkernel.cli._guard import guarded  # noqa: PLC0415 - takes long
+
         made = {name: _taken(group, values) for name, group in groups.items()}
         options = _taken(TalkOptions, values)
         with guarded(function.__name__, options, samples=TableOptions in groups.values()) as talk:

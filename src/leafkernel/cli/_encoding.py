@@ -11,6 +11,23 @@ from typing import IO, Any, cast
 
 from leafkernel.cli.errors import FileError
 
+_MARKS = {
+    "utf-16": {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"},
+    "utf-32": {codecs.BOM_UTF32_LE: "utf-32-le", codecs.BOM_UTF32_BE: "utf-32-be"},
+}
+_KEEP = "leafkernel.keep"
+
+
+def _keep_byte(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Read the five bytes that Windows-1252 does not use as control characters, and back."""
+    if isinstance(error, UnicodeDecodeError):
+        return chr(error.object[error.start]), error.start + 1
+    assert isinstance(error, UnicodeEncodeError)
+    return error.object[error.start : error.start + 1].encode("latin-1"), error.start + 1
+
+
+codecs.register_error(_KEEP, _keep_byte)
+
 
 @dataclass(frozen=True)
 class TextFile:
@@ -26,7 +43,7 @@ class TextFile:
 
     def text(self, encoding: str) -> io.TextIOWrapper:
         """Open it for reading text, with line ends as they are."""
-        return io.TextIOWrapper(self.bytes(), encoding, errors="replace", newline="")
+        return io.TextIOWrapper(self.bytes(), encoding, errors=_KEEP, newline="")
 
 
 def find_encoding(file: TextFile, notes: list[str]) -> tuple[str, int]:
@@ -46,8 +63,23 @@ def find_encoding(file: TextFile, notes: list[str]) -> tuple[str, int]:
         f"The file is not UTF-8 (see line {line:,}), so it was read as Windows-1252. If letters "
         "look wrong, save it as UTF-8."
     )
-    # Nothing but five unused bytes can fail in this encoding, and they are replaced.
-    return "cp1252", _try_encoding(file, "cp1252", errors="replace")[0]
+    return "cp1252", _try_encoding(file, "cp1252", errors=_KEEP)[0]
+
+
+def read_exactly(file: TextFile, encoding: str) -> tuple[str, str]:
+    """Return the text of a file with its byte order mark, and the codec that writes it again."""
+    with file.bytes() as handle:
+        content = handle.read()
+    codec = "utf-8" if encoding == "utf-8-sig" else encoding
+    for mark, exact in _MARKS.get(encoding, {}).items():
+        if content.startswith(mark):
+            codec = exact
+    return content.decode(codec, _KEEP), codec
+
+
+def encode_exactly(text: str, codec: str) -> bytes:
+    """Return the bytes of a text that :func:`read_exactly` has read."""
+    return text.encode(codec, _KEEP)
 
 
 def _guess_encoding(start: bytes) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,14 +10,21 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from leafkernel.cli._dates import DATE_FORMS
+from leafkernel.cli._forced import read_as
 from leafkernel.cli._kinds import find_kind, order_of
-from leafkernel.cli._signs import NUMBER_FORMS, Signs, from_plain
+from leafkernel.cli._signs import NUMBER_FORMS, Signs, from_plain, to_plain
 from leafkernel.cli._values import Values, read_values, settle
 
 Mask = npt.NDArray[np.bool_]
 
+_PLAIN = re.compile(r"[-+]?\d*(\.\d+)?")
+_EXPONENT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
+_MOST_DECIMALS = 6  # with more, a mean gets six digits in all
+_LIKE = 100  # cells that show the sign between thousands
+
 # Written as days or lengths of time, for which a mean would need another form than the file's.
-_NOT_FILLED = ("dates", "durations")
+_NOT_FILLED = (*DATE_FORMS, "durations")
 
 
 @dataclass(frozen=True)
@@ -41,9 +49,17 @@ class GappyColumn:
     gaps: Mask
 
     @classmethod
-    def of(cls, name: str, raw: Any, signs: Signs | None) -> GappyColumn | None:
-        """Read a column; None where it is neither of numbers nor of categories."""
+    def of(
+        cls, name: str, raw: Any, signs: Signs | None, wanted: str | None = None
+    ) -> GappyColumn | None:
+        """Read a column; None if it holds neither numbers nor categories.
+
+        ``wanted`` is what the user says that it is. Text in a column of numbers is then missing.
+        """
         as_read = read_values(raw)
+        if wanted is not None:
+            values = read_as(as_read, wanted, name, signs)
+            return cls(name, raw, values, values.missing())
         values = settle(as_read, signs)
         kind = find_kind(name, values, np.asarray(raw.index))
         if kind not in ("number", "category", "constant"):
@@ -90,9 +106,10 @@ class GappyColumn:
         present = self.values.numbers[~np.isnan(self.values.numbers)]
         whole = bool((present == np.round(present)).all())
         numbers = np.asarray(here, dtype=np.float64)
-        numbers = np.round(numbers) if whole else np.array([float(f"{x:.6g}") for x in numbers])
+        numbers = np.round(numbers) if whole else numbers
         if not pd.api.types.is_numeric_dtype(self.raw.dtype):
-            return self._put([self._written(number, whole=whole) for number in numbers])
+            return self._put(self._written(numbers))
+        numbers = np.array([float(f"{x:.6g}") for x in numbers]) if not whole else numbers
         if pd.api.types.is_integer_dtype(self.raw):
             filled = self.raw.copy()
             filled[self.gaps] = numbers.astype(np.int64)
@@ -114,6 +131,25 @@ class GappyColumn:
         read = dict(zip(known, self.raw[~self.gaps], strict=True))
         return [read[label] for label in labels]
 
-    def _written(self, number: float, *, whole: bool) -> str:
-        text = str(int(number)) if whole else np.format_float_positional(number, trim="-")
-        return from_plain(text, self.values.form)
+    def _written(self, numbers: Any) -> list[str]:
+        """Return numbers in the style of the column: decimals, thousands, currency."""
+        form, style = self.values.form, self.values.style
+        texts = [text.strip() for text in self.raw[~self.gaps] if isinstance(text, str)]
+        bare = [style.read(text) for text in texts] if style else texts
+        plain = [to_plain(text, form) for text in bare]
+        decimals = {len(text.partition(".")[2]) for text in plain if _PLAIN.fullmatch(text)}
+        most = max(decimals, default=0)
+        is_short = most > _MOST_DECIMALS or any(map(_EXPONENT.fullmatch, plain))
+        written = []
+        for number in numbers:
+            text = _short(number) if is_short else f"{number:.{most}f}"
+            if len(decimals) > 1 and "." in text:
+                text = text.rstrip("0").rstrip(".")
+            text = text.removeprefix("-") if float(text) == 0 else text
+            amount = from_plain(text, form, like=bare[:_LIKE])
+            written.append(style.write(amount) if style else amount)
+        return written
+
+
+def _short(number: float) -> str:
+    return np.format_float_positional(float(f"{number:.6g}"), trim="-")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,6 +12,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from leafkernel._validation import shorten
+from leafkernel.cli._dates import DATE_FORMS
+from leafkernel.cli._missing import count_words
 from leafkernel.cli._values import NEARLY_ALL, Texts, Values
 
 MAX_CATEGORIES = 1000
@@ -63,14 +66,23 @@ _NOTES = {
     ),
     "other dates": (
         "Column {names} seems to hold dates, but not ISO dates (such as 2024-12-31), so it is "
-        "shown but is not a feature.",
+        "shown but is not a feature. Use --as COLUMN=date to read it as dates.",
         "{n} columns seem to hold dates, but not ISO dates (such as 2024-12-31), so they are "
-        "shown but are not features: {names}.",
+        "shown but are not features: {names}. Use --as COLUMN=date to read them as dates.",
     ),
     "dates": (
         "Column {names} holds dates, which are days since 1970 for the forest.",
         "{n} columns hold dates, which are days since 1970 for the forest: {names}.",
     ),
+    **{
+        f"{first}-first dates": (
+            f"Column {{names}} holds dates with the {first} first, which are days since 1970 for "
+            "the forest.",
+            f"{{n}} columns hold dates with the {first} first, which are days since 1970 for the "
+            "forest: {names}.",
+        )
+        for first in ("year", "month", "day")
+    },
     "durations": (
         "Column {names} holds lengths of time, which are days for the forest.",
         "{n} columns hold lengths of time, which are days for the forest: {names}.",
@@ -95,6 +107,25 @@ _NOTES = {
         "Column {names} was read as numbers with spaces between thousands and decimal commas.",
         "{n} columns were read as numbers with spaces between thousands and decimal commas: "
         "{names}.",
+    ),
+    "apostrophes": (
+        "Column {names} was read as numbers with apostrophes between thousands.",
+        "{n} columns were read as numbers with apostrophes between thousands: {names}.",
+    ),
+    "percentages": (
+        "Column {names} was read as percentages: 8.3% is the number 8.3.",
+        "{n} columns were read as percentages, with 8.3% as the number 8.3: {names}.",
+    ),
+    "brackets": (
+        "Column {names} was read as numbers in which brackets stand for a minus: (5) is -5.",
+        "{n} columns were read as numbers in which brackets stand for a minus, with (5) as -5: "
+        "{names}.",
+    ),
+    "currencies": (
+        "Column {names} holds amounts in several currencies, so it was not read as numbers. "
+        "Convert them to one currency.",
+        "{n} columns hold amounts in several currencies, so they were not read as numbers: "
+        "{names}. Convert them to one currency.",
     ),
     "unsure points": (
         "Column {names} was read as numbers with decimal points, but the points could also stand "
@@ -144,10 +175,16 @@ class Findings:
     def __init__(self) -> None:
         self._found: dict[str, list[str]] = {}
 
-    def add(self, what: str, name: str, count: int | None = None) -> None:
-        """Note something of a column, with the number of values that it concerns."""
+    def add(
+        self, what: str, name: str, count: int | None = None, words: Counter[str] | None = None
+    ) -> None:
+        """Note something of a column, with the number of values that it concerns and examples."""
         values = "value" if count == 1 else "values"
-        said = quote(name) if count is None else f"{quote(name)} ({count:,} {values})"
+        examples = f": {count_words(words)}" if words else ""
+        self._add(what, name, "" if count is None else f"{count:,} {values}{examples}")
+
+    def _add(self, what: str, name: str, detail: str) -> None:
+        said = f"{quote(name)} ({detail})" if detail else quote(name)
         self._found.setdefault(what, []).append(said)
 
     def add_values(self, name: str, values: Values) -> None:
@@ -156,13 +193,31 @@ class Findings:
             self.add(f"unsure {values.form or 'points'}", name)
         elif values.form:
             self.add(values.form, name)
+        if values.units:
+            self._add("currencies", name, ", ".join(values.units))
+        if values.style is not None:
+            unit = values.style.unit
+            kinds = {"%": "percentages", "": "brackets"}
+            self.add(kinds.get(unit, f"amounts in {unit}"), name)
+        self.add_losses(name, values)
+
+    def add_losses(self, name: str, values: Values) -> None:
+        """Note which values became missing."""
         for what, count in values.counts.items():
-            self.add(what, name, count)
+            self.add(what, name, count, values.strays if what == "not numbers" else None)
 
     def sentences(self) -> list[str]:
         """Return a sentence for each kind of finding."""
         said = []
-        for what, (one, many) in _NOTES.items():
+        amounts = {
+            what: (
+                f"Column {{names}} was read as {what}.",
+                f"{{n}} columns were read as {what}: {{names}}.",
+            )
+            for what in self._found
+            if what.startswith("amounts in ")
+        }
+        for what, (one, many) in {**amounts, **_NOTES}.items():
             if names := self._found.get(what):
                 template = one if len(names) == 1 else many
                 said.append(template.format(n=f"{len(names):,}", names=shorten(names)))
@@ -237,7 +292,7 @@ def find_kind(name: str, values: Values, rows: npt.NDArray[np.int64]) -> str:
 
 def _is_id(name: str, values: Values, rows: npt.NDArray[np.int64], *, complete: bool) -> bool:
     """Say whether a column whose values all differ names the rows."""
-    if values.form == "dates" or _look_like_dates(values):
+    if values.form in DATE_FORMS or values.style is not None or _look_like_dates(values):
         return False
     if values.texts is not None:
         short = all(text is None or len(text) <= _LONGEST_ID for text in values.texts)

@@ -13,9 +13,8 @@ import joblib
 import sklearn
 from sklearn.exceptions import InconsistentVersionWarning
 
-from leafkernel.cli._options import OptionError
 from leafkernel.cli._output import Talk
-from leafkernel.cli.errors import CommandError, FileError, TableError
+from leafkernel.cli.errors import CommandError, FileError, OptionError, TableError
 from leafkernel.forests import is_fitted
 
 _SUFFIXES = (".skops", ".joblib", ".pkl", ".pickle")

@@ -120,9 +120,8 @@ def _shown(prepared: Prepared, frame: pd.DataFrame | None, names: list[str]) -> 
             shown[name] = pd.Series(values.labels(), dtype=object)
             continue
         form = numbers[name].form
-        values = as_numbers(values, form)
-        for what, count in values.counts.items():
-            findings.add(what, name, count)
+        values = as_numbers(values, form, numbers[name].style)
+        findings.add_losses(name, values)
         assert values.numbers is not None
         shown[name] = pd.Series(as_shown(values.numbers, form))
     table = pd.DataFrame(shown, columns=names)

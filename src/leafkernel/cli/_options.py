@@ -13,19 +13,12 @@ from typing import Annotated
 
 import typer
 
-from leafkernel._validation import count_threads
+from leafkernel.cli._limits import MIN_ROWS
 from leafkernel.cli._signs import Stated
-from leafkernel.cli._target import MIN_ROWS
-from leafkernel.cli.errors import CommandError
-from leafkernel.explorer._map import MAPS
+from leafkernel.cli._wanted import parse_kinds
+from leafkernel.cli.errors import OptionError
 
 _TABLE, _FOREST, _OUTPUT = "The table", "The forest", "Output"
-
-
-class OptionError(CommandError):
-    """Options that do not go together, or that need another."""
-
-    exit_code = 2
 
 
 class Task(str, Enum):
@@ -62,7 +55,16 @@ class Scheme(str, Enum):
     ih = "ih"
 
 
-# Ways to draw a map, by the names that the explorer has for them.
+class Convention(str, Enum):
+    """How proximities become scores."""
+
+    breiman = "breiman"
+    rfgap = "rfgap"
+    raw = "raw"
+
+
+# Ways to draw a map, by the names that the explorer has for them, which takes long to import.
+MAPS = ("auto", "umap", "tsne", "phate", "pca", "spectral", "diffusion", "mds")
 Map = Enum("Map", {name: name for name in MAPS}, type=str)  # type: ignore[misc]
 AUTO_MAP = Map("auto")
 MAP_HELP = (
@@ -114,6 +116,28 @@ DropOption = Annotated[
         "--drop",
         metavar="COLUMN",
         help="A column that is to be no feature. May be given several times.",
+        rich_help_panel=_TABLE,
+        show_default=False,
+    ),
+]
+
+
+def _check_kinds(given: list[str] | None) -> list[str] | None:
+    try:
+        parse_kinds(given or ())
+    except OptionError as error:
+        raise typer.BadParameter(str(error)) from None
+    return given
+
+
+AsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--as",
+        metavar="COLUMN=KIND",
+        callback=_check_kinds,
+        help="Read a column as number, category or date, or ignore it. May be given several "
+        "times. Detected by default.",
         rich_help_panel=_TABLE,
         show_default=False,
     ),
@@ -186,7 +210,14 @@ SchemeOption = Annotated[
 def _check_jobs(jobs: int) -> int:
     if jobs == 0:
         raise typer.BadParameter("must not be 0; use -1 for all cores.")
-    return count_threads(jobs)
+    return jobs
+
+
+def count_threads(jobs: int) -> int:
+    """Return the number of threads that --jobs asks for."""
+    from leafkernel import _validation  # noqa: PLC0415 - takes long
+
+    return _validation.count_threads(jobs)
 
 
 JobsOption = Annotated[
@@ -226,10 +257,19 @@ OutputOption = Annotated[
         "--output",
         "-o",
         metavar="FILE",
-        help="Write the result there: .csv, .csv.gz, .tsv, .parquet or .feather. By default it is "
-        "shown, and goes on as CSV when piped.",
+        help="The file for the result: .csv, .csv.gz, .tsv, .parquet or .feather. By default the "
+        "result is shown, or printed as CSV in a pipe.",
         rich_help_panel=_OUTPUT,
         show_default=False,
+    ),
+]
+EscapeOption = Annotated[
+    bool,
+    typer.Option(
+        "--escape-formulas",
+        help="Put an apostrophe in front of text that a spreadsheet would run as a formula. By "
+        "default every cell is written as it is.",
+        rich_help_panel=_OUTPUT,
     ),
 ]
 JsonOption = Annotated[
@@ -279,9 +319,21 @@ class TableOptions:
     task: TaskOption = None
     id_column: IdOption = None
     drop: DropOption = None
+    as_kind: AsOption = None
     max_rows: MaxRowsOption = None
     decimal: DecimalOption = None
     thousands: ThousandsOption = None
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """What columns are, as the user says."""
+        return parse_kinds(self.as_kind or ())
+
+    @property
+    def exact(self) -> set[str]:
+        """The columns whose cells are needed as they are written."""
+        named = {name for name, kind in self.kinds.items() if kind == "category"}
+        return named if self.id_column is None else {*named, self.id_column}
 
     @property
     def stated(self) -> Stated:
@@ -299,6 +351,19 @@ class ForestOptions:
     trust_model: TrustModelOption = False
     seed: SeedOption = 0
     jobs: JobsOption = -1
+
+    @property
+    def threads(self) -> int:
+        """The number of threads."""
+        return count_threads(self.jobs)
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """Where the result goes, and how it is written."""
+
+    output: OutputOption = None
+    escape_formulas: EscapeOption = False
 
 
 @dataclass(frozen=True)

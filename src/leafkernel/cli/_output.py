@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, suppress
 from io import BytesIO
 from pathlib import Path
 from time import perf_counter
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
 import numpy as np
 import pandas as pd
@@ -25,14 +25,17 @@ from rich.text import Text
 from leafkernel import LeafkernelWarning
 from leafkernel._memory import format_bytes
 from leafkernel.cli._formats import suffix_of
+from leafkernel.cli._formulas import defuse, formula_notes
 from leafkernel.cli._kinds import unique_names
-from leafkernel.cli._options import OptionError
+from leafkernel.cli._options import OutputOptions
 from leafkernel.cli._streams import give_up, writing_stdout
-from leafkernel.cli.errors import FileError
-from leafkernel.cli.files import WRITTEN_FORMATS, write_as, write_frame
+from leafkernel.cli.errors import FileError, OptionError
+from leafkernel.cli.files import TYPED_FORMATS, WRITTEN_FORMATS, write_as, write_file
 
 _ROWS_SHOWN = 20
 _WIDEST = 40
+
+Write = Callable[[str, BinaryIO], None]
 # Steps that took less are not worth a line.
 _NOTABLE = 0.1
 
@@ -131,22 +134,44 @@ class Talk(AbstractContextManager["Talk"]):
         self._say(grid)
         self._say()
 
-    def frame(self, frame: pd.DataFrame, output: Path | None, about: dict[str, Any]) -> None:
+    def result(
+        self,
+        frame: pd.DataFrame,
+        options: OutputOptions,
+        *,
+        lines: dict[str, str],
+        about: dict[str, Any],
+        write: Write | None = None,
+    ) -> None:
         """Give a table: to a file, or to stdout in the form that its reader wants.
 
         Parameters
         ----------
         frame : DataFrame
             The result.
-        output : Path or None
-            The file.
+        options : OutputOptions
+            Where to write it.
+        lines : dict
+            The summary for a person.
         about : dict
-            What the JSON document says beside it.
+            What the JSON document says beside the table.
+        write : callable or None
+            Writes the table, as :func:`leafkernel.cli.files.write_as` does by default.
         """
         self._stop()
+        output = options.output
+        as_text = not (output is None and (self.json or self._out.is_terminal))
+        as_text = as_text and (output is None or suffix_of(output) not in TYPED_FORMATS)
+        if as_text and not options.escape_formulas:
+            for note in formula_notes(frame):
+                self.note(note)
+        elif as_text:
+            frame = defuse(frame)
+        write = write or (lambda suffix, file: write_as(suffix, frame, file))
+        self.summary(lines)
         if output is not None:
             self.step(f"writing {output.name}")
-            write_frame(frame, output)
+            write_file(output, write)
             self._stop()
         if self.json:
             where = None if output is None else str(output)
@@ -159,7 +184,9 @@ class Talk(AbstractContextManager["Talk"]):
         elif self._out.is_terminal:
             self._show(frame)
         else:
-            self._print(_csv(frame), nl=False)
+            text = BytesIO()
+            write("", text)
+            self._print(text.getvalue(), nl=False)
 
     def document(self, content: dict[str, Any]) -> None:
         """Print the JSON document."""
@@ -271,13 +298,6 @@ def check_place(output: Path, table: Path, *others: Path | None) -> None:
     for other in others:
         if other is not None and output.exists() and other.exists() and output.samefile(other):
             raise OptionError(f"--output {output} is {other}, which is read; give another name.")
-
-
-def _csv(frame: pd.DataFrame) -> bytes:
-    """Return the bytes that a .csv file would hold."""
-    file = BytesIO()
-    write_as(".csv", frame, file)
-    return file.getvalue()
 
 
 def _is_number(column: Any) -> bool:

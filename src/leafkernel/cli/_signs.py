@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
+APOSTROPHES = "'\N{RIGHT SINGLE QUOTATION MARK}"
 SPACES = " \N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{THIN SPACE}"
 
 # How numbers can be written: the decimal sign, and the signs between thousands.
@@ -21,6 +22,7 @@ NUMBER_FORMS = {
     "dot thousands": (",", "."),
     "spaces": (".", SPACES),
     "spaces and decimal commas": (",", SPACES),
+    "apostrophes": (".", APOSTROPHES),
 }
 
 _UNCLEAR = re.compile(r"[-+]?[1-9]\d{0,2}([.,])\d{3}")
@@ -35,7 +37,7 @@ def _grouped(signs: str) -> str:
 # Numbers that show their decimal sign, or by several other signs that it is not those.
 _SHOWN = {
     sign: re.compile(
-        rf"[-+]?(?:(?:\d*|{_grouped(other + SPACES)})[{sign}]\d+(?:[eE][-+]?\d+)?"
+        rf"[-+]?(?:(?:\d*|{_grouped(other + SPACES + APOSTROPHES)})[{sign}]\d+(?:[eE][-+]?\d+)?"
         rf"|[1-9]\d{{0,2}}(?:[{other}]\d{{3}}){{2,}})"
     )
     for sign, other in (".,", ",.")
@@ -47,7 +49,7 @@ _GROUPED = {
     if between
 }
 _WITHOUT = {form: str.maketrans("", "", between) for form, (_, between) in NUMBER_FORMS.items()}
-_SPACES = frozenset(SPACES)
+_SPACES, _APOSTROPHES = frozenset(SPACES), frozenset(APOSTROPHES)
 
 
 class Stated(NamedTuple):
@@ -156,6 +158,12 @@ def form_of(texts: list[str], decimal: str) -> str:
     commas = any("," in text and show_sign(text) for text in texts)
     if any(_SPACED.fullmatch(text) for text in texts if not _SPACES.isdisjoint(text)):
         return "spaces and decimal commas" if decimal == "," and commas else "spaces"
+    if any(
+        _GROUPED["apostrophes"].fullmatch(text)
+        for text in texts
+        if not _APOSTROPHES.isdisjoint(text)
+    ):
+        return "apostrophes"
     if commas:
         return "thousands" if decimal == "." else "decimal commas"
     points = decimal == "," and any("." in text and show_sign(text) for text in texts)
@@ -170,10 +178,14 @@ def to_plain(text: str, form: str) -> str:
     return text.replace(",", ".") if decimal == "," else text
 
 
-def from_plain(text: str, form: str) -> str:
-    """Write a number with a decimal point in another form, as :func:`to_plain` reads it."""
+def from_plain(text: str, form: str, like: Iterable[str] = ()) -> str:
+    """Write a number with a decimal point in another form, as :func:`to_plain` reads it.
+
+    The sign between thousands is the one that is found in ``like``, if the form allows several.
+    """
     decimal, between = NUMBER_FORMS[form]
+    between = next((sign for sign in "".join(like) if sign in between), between[:1])
     whole, point, rest = text.partition(".")
     if form != "decimal commas":  # which is mostly written without dots
-        whole = re.sub(r"(?<=\d)(?=(\d{3})+$)", between[:1], whole)
+        whole = re.sub(r"(?<=\d)(?=(\d{3})+$)", between, whole)
     return f"{whole}{decimal if point else ''}{rest}"

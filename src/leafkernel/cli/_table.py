@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from leafkernel.cli._amounts import Style
+from leafkernel.cli._forced import read_as
 from leafkernel.cli._kinds import Findings, codes_of, find_kind, order_of, quote
 from leafkernel.cli._signs import Signs
 from leafkernel.cli._values import Values, as_shown, read_values, settle
@@ -26,6 +28,8 @@ class Column:
         What the codes of a category mean, in order.
     form : str
         How numbers are written in the file, as in ``Values``.
+    style : Style or None
+        What stands around the numbers there: a currency, a percent sign, brackets.
 
     Examples
     --------
@@ -38,6 +42,7 @@ class Column:
     kind: str
     categories: tuple[str, ...] = ()
     form: str = ""
+    style: Style | None = None
 
 
 class Table:
@@ -60,12 +65,20 @@ class Table:
         self._rows, self._findings, self._id_column = rows, findings, id_column
         self._keep = keep
 
-    def add(self, name: str, series: Any, signs: Signs | None) -> None:
-        """Put a column where it belongs; ``signs`` are those of its numbers."""
+    def add(self, name: str, series: Any, signs: Signs | None, wanted: str | None = None) -> None:
+        """Put a column where it belongs.
+
+        ``signs`` are those of its numbers, ``wanted`` is what the user says that it is.
+        """
         raw = read_values(series)
         if name == self._id_column:
-            self._name_rows(name, raw)
-            self.others[name] = pd.Series(raw.labels(), dtype=object)
+            self._name_rows(name, series)
+            self.others[name] = pd.Series(as_written(series), dtype=object)
+            return
+        if wanted is not None:
+            values = read_as(raw, wanted, name, signs)
+            self._findings.add_values(name, values)
+            self._add_feature(name, "category" if wanted == "category" else "number", values)
             return
         values = settle(raw, signs)
         kind = find_kind(name, values, self._rows)
@@ -75,16 +88,18 @@ class Table:
             self._findings.add_values(name, values)
             self._add_feature(name, kind, values)
             return
+        if values.units:
+            self._findings.add_values(name, values)
         self._findings.add(kind, name)
         if kind in ("empty", "constant"):
             return
-        self.others[name] = pd.Series(raw.labels(), dtype=object)
+        self.others[name] = pd.Series(as_written(series), dtype=object)
         if kind == "id" and self.ids is None and self._id_column is None:
-            self._name_rows(name, raw)
+            self._name_rows(name, series)
 
     def _add_feature(self, name: str, kind: str, values: Values) -> None:
         if values.numbers is not None:
-            self.columns.append(Column(name, kind, form=values.form))
+            self.columns.append(Column(name, kind, form=values.form, style=values.style))
             self.features[name] = values.numbers
             self.shown[name] = pd.Series(as_shown(values.numbers, values.form))
             return
@@ -93,14 +108,28 @@ class Table:
         self.features[name] = codes_of(values.labels(), categories)
         self.shown[name] = pd.Series(values.labels(), dtype=object)
 
-    def _name_rows(self, name: str, values: Values) -> None:
-        labels = values.labels()
-        numbered = zip(labels, self._rows, strict=True)
-        given = [f"row {row}" if label is None else label for label, row in numbered]
-        self.ids, self.id_name = np.array([*given, None], dtype=object)[:-1], name
-        repeated = len(given) - len(set(given))
+    def _name_rows(self, name: str, series: Any) -> None:
+        self.ids, self.id_name = row_names(series, self._rows), name
+        repeated = len(self.ids) - len(set(self.ids))
         if repeated:
             self.notes.append(
                 f"Column {quote(name)} names the rows, but {repeated:,} of its names occur more "
                 "than once."
             )
+
+
+def row_names(series: Any, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.object_]:
+    """Return the names of rows: text as it is written, "row 3" where the name is missing."""
+    names = as_written(series)
+    for i in np.flatnonzero(pd.isna(names)):
+        names[i] = f"row {rows[i]}"
+    return names
+
+
+def as_written(series: Any) -> npt.NDArray[np.object_]:
+    """Return values as text: text to the letter, and None for missing values."""
+    labels = read_values(series).labels()
+    written = np.empty(len(series), dtype=object)
+    for i, (cell, label) in enumerate(zip(series, labels, strict=True)):
+        written[i] = cell if isinstance(cell, str) and label is not None else label
+    return written

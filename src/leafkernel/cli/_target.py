@@ -11,12 +11,14 @@ import numpy.typing as npt
 import pandas as pd
 
 from leafkernel._validation import shorten, suggest
+from leafkernel.cli._dates import DATE_FORMS
+from leafkernel.cli._forced import read_as
 from leafkernel.cli._kinds import Findings, quote
+from leafkernel.cli._limits import MIN_ROWS
 from leafkernel.cli._signs import Signs
 from leafkernel.cli._values import Values, read_values, settle
 from leafkernel.cli.errors import TableError
 
-MIN_ROWS = 10
 _FEW_NUMBERS = 20  # different whole numbers that still are classes
 _ROWS_A_NUMBER = 5
 _WHOLE_NUMBER = re.compile(r"[-+]?\d+")
@@ -36,7 +38,13 @@ def find_column(name: str, names: list[str], what: str) -> str:
 
 
 def read_target(
-    series: Any, name: str, *, task: str | None, findings: Findings, signs: Signs | None
+    series: Any,
+    name: str,
+    *,
+    task: str | None,
+    findings: Findings,
+    signs: Signs | None,
+    kind: str | None = None,
 ) -> tuple[Values, str, list[str]]:
     """Return the values of a target, the task, and why it is that task if nobody said it."""
     raw = read_values(series)
@@ -50,7 +58,12 @@ def read_target(
             f"The target {quote(name)} holds lists or other nested values. Choose a column of "
             "classes or numbers with --target."
         )
-    values = settle(raw, signs)
+    if kind == "category":
+        raw = read_as(raw, kind, name, signs)
+    values = settle(raw, signs) if kind in (None, "category") else read_as(raw, kind, name, signs)
+    if kind is not None:
+        expected = "classification" if kind == "category" else "regression"
+        task = task or expected
     if task == "regression" and values.numbers is None:
         _refuse_long_numbers(values, quote(name))
         examples = shorten([quote(text) for text in dict.fromkeys(values.labels()) if text], 3)
@@ -59,7 +72,11 @@ def read_target(
             "number. Use --task classification."
         )
     if task is not None:
-        values = raw if task == "classification" and raw.texts is not None else values
+        values = (
+            raw
+            if task == "classification" and raw.texts is not None and kind != "number"
+            else values
+        )
         return values, task, _reading_notes(values, name, findings)
     task, why = _infer_task(values, quote(name))
     notes = [*_reading_notes(values, name, findings), why]
@@ -86,7 +103,7 @@ def _reading_notes(values: Values, name: str, findings: Findings) -> list[str]:
     """Return why values became missing, to be told beside how many rows were left out for it."""
     findings.add_values(name, replace(values, counts={}))
     own = Findings()
-    own.add_values(name, Values(counts=values.counts))
+    own.add_losses(name, values)
     return own.sentences()
 
 
@@ -103,12 +120,12 @@ def _infer_task(values: Values, name: str) -> tuple[str, str]:
     present = values.numbers[~np.isnan(values.numbers)]
     n_distinct = len(pd.unique(present))
     few = n_distinct <= min(_FEW_NUMBERS, max(len(present) / _ROWS_A_NUMBER, 2))
-    if few and (present == np.floor(present)).all() and not values.form:
+    if few and (present == np.floor(present)).all() and not values.form and values.style is None:
         return "classification", (
             f"The target {name} has {n_distinct} different whole numbers, which were taken as "
             "classes; use --task regression to predict the number."
         )
-    what = values.form if values.form in ("dates", "durations") else "numbers"
+    what = values.form if values.form in (*DATE_FORMS, "durations") else "numbers"
     return "regression", f"The target {name} holds {what}: this is regression."
 
 

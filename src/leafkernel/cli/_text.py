@@ -12,7 +12,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -21,8 +21,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from leafkernel._validation import shorten
+from leafkernel.cli._amounts import bare_number
+from leafkernel.cli._cells import Dialect
 from leafkernel.cli._encoding import TextFile, find_encoding
+from leafkernel.cli._kinds import Findings, clean_names, is_id_name
+from leafkernel.cli._missing import MISSING, missing_notes
 from leafkernel.cli._reading import CELL_BYTES, check_room, choose_rows, explain_damage, finish
 from leafkernel.cli._signs import UNSTATED, Evidence, Stated
 from leafkernel.cli.errors import FileError
@@ -31,18 +34,12 @@ _HEAD = 2**18  # letters that are looked at to learn the layout
 _LONGEST_CELL = 2**31 - 1
 # Digits that name something, which a number would not keep: a zero in front, or too many of them.
 _CODE = r"[ \t]*(0\d+|[-+]?\d{17,})[ \t]*"
-# What cells say that have no value, beside nothing at all.
-_MISSING = frozenset(
-    [
-        *("#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
-        *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
-    ]
-)
-# Either of them, in cells that are put together with this between.
+# Codes and words for "missing" are searched in all cells of a row, with this between them.
 _CELL = "\0"
 _IS_CODE = re.compile(_CODE).fullmatch
 _MARKED = re.compile(r"[.,]\d")
-_NOTABLE = re.compile(f"{_CELL}({_CODE}|{'|'.join(map(re.escape, sorted(_MISSING)))}){_CELL}")
+_WORDS = "|".join(map(re.escape, sorted(MISSING)))
+_NOTABLE = re.compile(rf"{_CELL}({_CODE}|\s*({_WORDS})\s*){_CELL}")
 
 
 @dataclass(frozen=True)
@@ -69,6 +66,7 @@ def read_text(
     remedy: str | None = None,
     as_text: bool = False,
     stated: Stated = UNSTATED,
+    exact: Collection[str] = (),
 ) -> Any:
     """Read a table from text; its cells stay text where wanted.
 
@@ -76,7 +74,8 @@ def read_text(
     -------
     frame : DataFrame of shape (rows, columns)
         The index holds the number of each row in the file, from 0; ``attrs["notes"]`` what a
-        reader should know; ``attrs["signs"]`` the signs in the numbers of each column.
+        reader should know; ``attrs["signs"]`` the signs in the numbers of each column;
+        ``attrs["dialect"]`` how the file is written.
     """
     notes: list[str] = []
     with explain_damage(file.name, remedy), _long_cells():
@@ -104,15 +103,17 @@ def read_text(
         layout = replace(
             layout,
             decimal="," if sure[","] > sure["."] else ".",
-            texts=frozenset(range(len(layout.header)) if as_text else codes | unsure),
+            texts=frozenset(codes | unsure | _find_exact(layout.header, exact)),
         )
-        if words:
-            said = shorten([f"{count:,} say {word!r}" for word, count in words.most_common()])
-            notes.append(f"Cells that were taken as missing: {said}.")
+        notes += missing_notes(words)
         rows = choose_rows(n_rows, max_rows, random_state)
-        frame = _read_rows(file, encoding, layout, rows, n_rows)
+        if as_text:
+            frame = _read_cells(file, encoding, layout, rows)
+        else:
+            frame = _read_rows(file, encoding, layout, rows, n_rows)
     frame.columns = layout.header
     frame.attrs["signs"] = signs
+    frame.attrs["dialect"] = Dialect(layout.separator, layout.spaced, encoding)
     if len(rows) == n_rows != len(frame):
         # What a blank line is, is not quite the same to the csv module and to pandas.
         rows, n_rows = np.arange(len(frame)), len(frame)
@@ -164,7 +165,7 @@ def _find_layout(head: str, notes: list[str]) -> Layout:
     if _is_data(header):
         notes.append(
             "The first line of the file looks like data, but its values were taken as the names "
-            "of the columns; add a line of names if it has none."
+            "of the columns. If the file has no line of column names, add one."
         )
     return Layout(header, separator, spaced)
 
@@ -225,7 +226,8 @@ def _look_through(
                     cells = _CELL.join(["", *record, ""])
                     if _NOTABLE.search(cells):
                         codes.update(j for j, cell in enumerate(record) if _IS_CODE(cell))
-                        words.update(cell for cell in record[:width] if cell in _MISSING)
+                        cut = map(str.strip, record[:width])
+                        words.update(cell for cell in cut if cell in MISSING)
                     if undecided and _MARKED.search(cells):
                         undecided -= _look_at_signs(record, undecided, evidence)
             previous = reader.line_num
@@ -239,8 +241,15 @@ def _look_at_signs(record: list[str], undecided: set[int], evidence: Evidence) -
     return {
         j
         for j in undecided
-        if ("." in record[j] or "," in record[j]) and evidence.add(j, record[j].strip())
+        if ("." in record[j] or "," in record[j])
+        and evidence.add(j, bare_number(record[j].strip()))
     }
+
+
+def _find_exact(header: list[str], exact: Collection[str]) -> set[int]:
+    """Return the columns that stay text because they may name the rows, or are to stay text."""
+    names = clean_names(header, Findings())
+    return {j for j, name in enumerate(names) if name in exact or is_id_name(name)}
 
 
 def _ragged(file: TextFile, layout: Layout, bad: tuple[int, int, int], *, last: bool) -> str:
@@ -265,6 +274,23 @@ def _ragged(file: TextFile, layout: Layout, bad: tuple[int, int, int], *, last: 
     )
 
 
+def _read_cells(file: TextFile, encoding: str, layout: Layout, rows: npt.NDArray[np.int64]) -> Any:
+    """Return the rows with these numbers as they are written, with None for missing cells."""
+    width, wanted = len(layout.header), set(rows.tolist())
+    columns: list[list[str | None]] = [[] for _ in range(width)]
+    known: dict[str, str | None] = {"": None, **dict.fromkeys(MISSING)}  # each text once
+    with _below_header(file, encoding, layout) as handle:
+        for number, record in enumerate(_rows(handle, layout)):
+            if number in wanted:
+                for column, cell in zip(columns, record, strict=False):
+                    column.append(known.setdefault(cell, cell))
+    return pd.DataFrame({j: pd.Series(column, dtype=object) for j, column in enumerate(columns)})
+
+
+def _rows(handle: Any, layout: Layout) -> Iterator[list[str]]:
+    return (record for record in csv.reader(handle, **layout.dialect) if not _is_blank(record))
+
+
 def _read_rows(
     file: TextFile, encoding: str, layout: Layout, rows: npt.NDArray[np.int64], n_rows: int
 ) -> Any:
@@ -286,7 +312,7 @@ def _read_rows(
 @contextlib.contextmanager
 def _below_header(file: TextFile, encoding: str, layout: Layout) -> Iterator[io.TextIOWrapper]:
     with file.text(encoding) as handle:
-        next(record for record in csv.reader(handle, **layout.dialect) if not _is_blank(record))
+        next(_rows(handle, layout))
         yield handle
 
 
@@ -302,7 +328,7 @@ def _parse(handle: Any, layout: Layout) -> Any:
         index_col=False,
         dtype=dict.fromkeys(layout.texts, str),
         keep_default_na=False,
-        na_values=["", *sorted(_MISSING)],
+        na_values=["", *sorted(MISSING)],
         low_memory=False,
         **_exact(layout),
     )
@@ -318,9 +344,8 @@ def _pick(handle: Any, layout: Layout, rows: npt.NDArray[np.int64]) -> io.String
     """Return some rows as text, so that types are found as they are for a whole file."""
     picked = io.StringIO(newline="")
     writer = csv.writer(picked, delimiter=layout.separator, quoting=csv.QUOTE_ALL)
-    records = (each for each in csv.reader(handle, **layout.dialect) if not _is_blank(each))
     wanted = set(rows.tolist())
-    for number, record in enumerate(records):
+    for number, record in enumerate(_rows(handle, layout)):
         if number in wanted:
             writer.writerow(record[: len(layout.header)])
     picked.seek(0)

@@ -23,10 +23,11 @@ from leafkernel.cli._models import (
     names_of,
     task_of,
 )
-from leafkernel.cli._options import ForestOptions, OptionError, Scheme, TableOptions
+from leafkernel.cli._options import ForestOptions, Scheme, TableOptions
 from leafkernel.cli._output import Talk
 from leafkernel.cli._values import as_shown
 from leafkernel.cli.columns import Prepared, prepare
+from leafkernel.cli.errors import OptionError
 from leafkernel.cli.files import call, read_file
 from leafkernel.explorer._judgement import Judgement
 from leafkernel.forests._bootstrap import MISSING_VALUES_STRAY
@@ -50,8 +51,6 @@ class Study:
         The table.
     X : {dataframe, ndarray} of shape (n, n_features)
         What the forest was given.
-    encode : callable
-        From another table, as it was read, to what the forest takes.
     prox : ForestProximity
         The proximity, fitted.
     judgement : Judgement
@@ -63,7 +62,6 @@ class Study:
     path: Path
     prepared: Prepared
     X: Any
-    encode: Encode
     prox: ForestProximity
     judgement: Judgement
     seconds: float | None
@@ -100,8 +98,18 @@ class Study:
             columns[f"{prefix}_id" if prefix else "id"] = self.prepared.ids[rows]
         return columns
 
-    def about(self) -> dict[str, Any]:
-        """Return what a JSON document says beside the result."""
+    def similarity(self, scheme: str) -> ForestProximity:
+        """Return proximities of the same forest in which each row is also similar to itself."""
+        prox = self.prox
+        if prox.scheme_.name == scheme and prox.diagonal == "scheme":
+            return prox
+        return ForestProximity(prox.forest_, scheme, n_jobs=prox.n_jobs).fit(self.X, self.y)
+
+    def about(self, scheme: str | None = None) -> dict[str, Any]:
+        """Return what a JSON document says beside the result.
+
+        ``scheme`` is that of the result, if it is not the one of the score.
+        """
         return {
             "table": str(self.path),
             "target": self.prepared.target_name,
@@ -109,15 +117,15 @@ class Study:
             "rows": len(self.y),
             "features": [str(name) for name in self.prepared.features.columns],
             "trees": self.prox.n_trees_,
-            "scheme": self.prox.scheme_.name,
+            "scheme": scheme or self.prox.scheme_.name,
             "score": self.score,
         }
 
     def _forest(self) -> str:
         return "random forest" if self.seconds is not None else type(self.prox.forest_).__name__
 
-    def lines(self) -> dict[str, str]:
-        """Return what a person is told of the study."""
+    def lines(self, scheme: str | None = None) -> dict[str, str]:
+        """Return what a person is told of the study, with ``scheme`` as in ``about``."""
         prepared, score = self.prepared, self.score
         n, d = prepared.features.shape
         kind = "numbers" if prepared.task == "regression" else "classes"
@@ -129,13 +137,40 @@ class Study:
             "table": f"{call(self.path)}: {n:,} rows, {d:,} feature{'s' * (d != 1)}",
             "target": f"{prepared.target_name} ({kind})",
             "forest": f"{self._forest()} of {self.prox.n_trees_:,} trees, proximities: "
-            f"{self.prox.scheme_.name}",
+            f"{scheme or self.prox.scheme_.name}",
             "score": f"{score['label']} {score['text']}{beside}",
         }
 
 
+@dataclass(frozen=True)
+class Plan:
+    """A table that was read, and what the forest takes of it, before any tree is grown.
+
+    Attributes
+    ----------
+    prepared : Prepared
+        The table.
+    X : {dataframe, ndarray} of shape (n, n_features)
+        What the forest is given.
+    encode : callable
+        From another table, as it was read, to what the forest takes.
+    model : estimator or None
+        The model of --model; None: a forest is to be grown.
+    """
+
+    prepared: Prepared
+    X: Any
+    encode: Encode
+    model: Any
+
+
 def begin(talk: Talk, source: TableOptions, forest: ForestOptions) -> Study:
     """Read the table, grow or load the forest, and fit the proximity."""
+    return fit(talk, source, forest, plan(talk, source, forest))
+
+
+def plan(talk: Talk, source: TableOptions, forest: ForestOptions) -> Plan:
+    """Read the table, and load the model if there is one."""
     model = None
     if forest.model is not None:
         if forest.trees is not None:
@@ -146,38 +181,53 @@ def begin(talk: Talk, source: TableOptions, forest: ForestOptions) -> Study:
         talk.step(f"loading {forest.model.name}")
         model = load_model(forest.model, talk, trusted=forest.trust_model)
     prepared = read_table(talk, source, model, seed=forest.seed)
-    n_trees, seconds = forest.trees, None
-    if model is None and n_trees is None:
-        many = len(prepared.target) > _MANY
-        n_trees = _TREES_OF_MANY if many else _TREES
-        if many:
-            talk.note(f"{n_trees} trees, as the table is large; --trees says otherwise.")
-    if model is None:
-        scheme = "gap" if forest.scheme is None else forest.scheme.value
-        fill = _filler(prepared.features, scheme, talk)
-        X = fill(prepared.features)
-        encode: Encode = lambda frame: fill(prepared.encode(frame))  # noqa: E731
-        began = perf_counter()
-        model = _grow(talk, prepared, X, n_trees or _TREES, forest)
-        seconds = perf_counter() - began
-        talk.step("proximities")
-        prox = _fit(model, scheme, X, prepared.target, forest.jobs)
-    else:
+    if model is not None:
         encode = encoder_of(model, prepared, talk)
         check_target(model, prepared, talk)
-        X = encode(None)
+        return Plan(prepared, encode(None), encode, model)
+    fill = _filler(prepared.features, _scheme_of(forest), talk)
+    X = fill(prepared.features)
+    return Plan(prepared, X, lambda frame: fill(prepared.encode(frame)), None)
+
+
+def fit(talk: Talk, source: TableOptions, forest: ForestOptions, planned: Plan) -> Study:
+    """Grow the forest if none was loaded, and fit the proximity."""
+    prepared, X, model, seconds = planned.prepared, planned.X, planned.model, None
+    if model is None:
+        n_trees = forest.trees or _count_trees(talk, len(prepared.target))
+        began = perf_counter()
+        model = _grow(talk, prepared, X, n_trees, forest)
+        seconds = perf_counter() - began
+        talk.step("proximities")
+        prox = _fit(model, _scheme_of(forest), X, prepared.target, forest.threads)
+    else:
         talk.step("proximities")
         prox = _fit_loaded(talk, model, forest, X, prepared.target)
     talk.step("out-of-bag predictions")
     judgement = Judgement.of(prox, prepared.target)
-    return Study(source.table, prepared, X, encode, prox, judgement, seconds)
+    return Study(source.table, prepared, X, prox, judgement, seconds)
+
+
+def _scheme_of(forest: ForestOptions) -> str:
+    return "gap" if forest.scheme is None else forest.scheme.value
+
+
+def _count_trees(talk: Talk, n_rows: int) -> int:
+    if n_rows <= _MANY:
+        return _TREES
+    talk.note(f"{_TREES_OF_MANY} trees are grown because the table is large. Use --trees for more.")
+    return _TREES_OF_MANY
 
 
 def read_table(talk: Talk, source: TableOptions, model: Any = None, *, seed: int = 0) -> Prepared:
     """Read the table and find out what its columns are."""
     talk.step(f"reading {call(source.table)}")
     frame = read_file(
-        source.table, max_rows=source.max_rows, random_state=seed, stated=source.stated
+        source.table,
+        max_rows=source.max_rows,
+        random_state=seed,
+        stated=source.stated,
+        exact=source.exact,
     )
     task = source.task.value if source.task is not None else task_of(model)
     prepared = prepare(
@@ -187,6 +237,7 @@ def read_table(talk: Talk, source: TableOptions, model: Any = None, *, seed: int
         id_column=source.id_column,
         drop=tuple(source.drop or ()),
         keep=names_of(model) or (),
+        kinds=source.kinds,
     )
     for note in prepared.notes:
         talk.note(note)
@@ -196,7 +247,7 @@ def read_table(talk: Talk, source: TableOptions, model: Any = None, *, seed: int
 def _grow(talk: Talk, prepared: Prepared, X: Any, n_trees: int, options: ForestOptions) -> Any:
     """Grow a forest, some trees at a time where somebody watches; the trees are the same."""
     kind = RandomForestClassifier if prepared.task == "classification" else RandomForestRegressor
-    forest = kind(n_trees, random_state=options.seed, n_jobs=options.jobs)
+    forest = kind(n_trees, random_state=options.seed, n_jobs=options.threads)
     talk.step(f"growing {n_trees:,} trees", total=n_trees)
     if not talk.lively:
         return forest.fit(X, prepared.target)
@@ -216,16 +267,15 @@ def _fit(model: Any, scheme: str, X: Any, y: Any, jobs: int) -> ForestProximity:
 
 def _fit_loaded(talk: Talk, model: Any, options: ForestOptions, X: Any, y: Any) -> ForestProximity:
     if options.scheme is not None:
-        return _fit(model, options.scheme.value, X, y, options.jobs)
+        return _fit(model, options.scheme.value, X, y, options.threads)
     try:
-        return _fit(model, Scheme.gap.value, X, y, options.jobs)
+        return _fit(model, Scheme.gap.value, X, y, options.threads)
     except ValueError as error:
-        reason = error if error.__cause__ is None else error.__cause__
         talk.note(
-            f"The scheme is kerf, not gap, and the score is not out of bag, so that it flatters a "
-            f"model that has seen these rows. The reason: {str(reason).rstrip('.')}."
+            "The score uses the scheme kerf, not gap, and is not out of bag. It is too good if the "
+            f"model was trained with these rows. The reason: {str(error).rstrip('.')}."
         )
-    return _fit(model, Scheme.kerf.value, X, y, options.jobs)
+    return _fit(model, Scheme.kerf.value, X, y, options.threads)
 
 
 def _filler(X: pd.DataFrame, scheme: str, talk: Talk) -> Callable[[pd.DataFrame], pd.DataFrame]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
@@ -12,6 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from leafkernel.cli._amounts import Style, find_style, read_amount
+from leafkernel.cli._dates import DATE_FORMS, find_date_form, to_iso
+from leafkernel.cli._missing import MISSING
 from leafkernel.cli._signs import Evidence, Signs, form_of, to_plain
 
 Numbers = npt.NDArray[np.float64]
@@ -22,12 +26,10 @@ _EXACT = 2**53  # whole numbers beyond it run together as floats
 _LARGEST = float(np.finfo(np.float32).max)  # forests take single precision
 _LONGEST_NESTED = 200
 
-_MISSING = frozenset({"", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null"})
 # Digits that name something: with a zero in front, or too many for a float.
 _CODE = re.compile(r"0\d+|[-+]?\d{16,}")
 # Forms for which a column may be taken though nothing tells that it is in this form.
 _UNSURE = ("", "thousands", "decimal commas")
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?")
 
 
 @dataclass(frozen=True)
@@ -39,13 +41,19 @@ class Values:
     numbers : ndarray of shape (rows,) or None
     texts : ndarray of shape (rows,) or None
     form : str
-        How numbers were written: one of ``NUMBER_FORMS``, "dates" or "durations".
+        How numbers were written: one of ``NUMBER_FORMS``, of ``DATE_FORMS``, or "durations".
     unsure : bool
         Whether nothing told which of two forms it is.
     counts : dict
         How many values became missing, by reason: "not numbers", "too large".
+    strays : Counter
+        The texts that are not numbers, with their counts.
     order : tuple of str or None
         Categories in an order that the file gives.
+    style : Style or None
+        What stands around the numbers: a currency, a percent sign, brackets.
+    units : tuple of str
+        The currencies of a column that has several, and so is not read as numbers.
     nested : bool
         Lists and such, which are only shown.
     """
@@ -55,7 +63,10 @@ class Values:
     form: str = ""
     unsure: bool = False
     counts: dict[str, int] = field(default_factory=dict)
+    strays: Counter[str] = field(default_factory=Counter)
     order: tuple[str, ...] | None = None
+    style: Style | None = None
+    units: tuple[str, ...] = ()
     nested: bool = False
 
     def labels(self) -> Texts:
@@ -118,7 +129,7 @@ def _days(series: Any) -> Numbers:
 
 def as_shown(numbers: Numbers, form: str) -> npt.NDArray[Any]:
     """Return numbers as people read them: dates, to the second, where they are days since 1970."""
-    if form != "dates":
+    if form not in DATE_FORMS:
         return numbers
     known = ~np.isnan(numbers)
     dates = np.full(len(numbers), np.datetime64("NaT", "s"))  # few centuries fit in nanoseconds
@@ -172,7 +183,7 @@ def _from_texts(values: Any, missing: Any) -> Values:
     texts = np.empty(len(values), dtype=object)
     for i, (value, gone) in enumerate(zip(values, missing, strict=True)):
         text = None if gone else str(value).strip()
-        texts[i] = None if text in _MISSING else text
+        texts[i] = None if not text or text in MISSING else text
     return Values(texts=texts)
 
 
@@ -197,51 +208,105 @@ def settle(values: Values, signs: Signs | None = None) -> Values:
         return replace(values, form="decimal commas") if is_comma else values
     if values.texts is None or values.nested or values.order is not None:
         return values
-    codes, different = pd.factorize(values.texts)
-    texts = [str(text) for text in different]
+    codes, texts = _different(values.texts)
     if not texts or any(_CODE.fullmatch(text) for text in texts):
         return values
-    if signs is None:
-        evidence = Evidence()
-        for text in texts:
-            evidence.add(0, text)
-        signs = evidence.decide()[0]
     counts = np.bincount(codes[codes >= 0], minlength=len(texts))
-    for form in (form_of(texts, signs.decimal), "dates"):
-        parsed = _parse(texts, form)
-        if counts[~np.isnan(parsed)].sum() >= NEARLY_ALL * counts.sum():
-            found = _from_parsed(parsed, codes, form)
+
+    def nearly_all(known: npt.NDArray[np.bool_]) -> bool:
+        return bool(counts[known].sum() >= NEARLY_ALL * counts.sum())
+
+    style, units = find_style(texts)
+    if len(units) > 1:
+        amounts = np.array([read_amount(text) is not None for text in texts])
+        return replace(values, units=units) if nearly_all(amounts) else values
+    signs = signs or _find_signs(texts, style)
+    for form in (_form_of(texts, signs, style), "dates"):
+        parsed = _parse(texts, form, style)
+        if nearly_all(~np.isnan(parsed)):
+            found = _from_parsed(parsed, texts, codes, form, style)
             return replace(found, unsure=not signs.sure and form in _UNSURE)
     return values
 
 
-def as_numbers(values: Values, form: str) -> Values:
+def as_numbers(values: Values, form: str, style: Style | None = None) -> Values:
     """Return text as numbers that are written in a given form; the rest is missing."""
     if values.texts is None:
         return values
-    codes, different = pd.factorize(values.texts)
-    return _from_parsed(_parse([str(text) for text in different], form), codes, form)
+    codes, texts = _different(values.texts)
+    return _from_parsed(_parse(texts, form, style), texts, codes, form, style)
 
 
-def _from_parsed(parsed: Numbers, codes: npt.NDArray[np.int64], form: str) -> Values:
+def force_numbers(values: Values, signs: Signs | None = None) -> Values:
+    """Return text as numbers, however few there are; the rest is missing."""
+    if values.texts is None:
+        return values
+    _, texts = _different(values.texts)
+    style, units = find_style(texts)
+    if len(units) > 1:
+        return replace(values, units=units)
+    signs = signs or _find_signs(texts, style)
+    return as_numbers(values, _form_of(texts, signs, style), style)
+
+
+def force_dates(values: Values) -> Values:
+    """Return text as dates, with the day or the month first; the rest is missing.
+
+    Raises
+    ------
+    ValueError
+        If the values do not tell whether the day is first. The message says why.
+    """
+    if values.texts is None:
+        return values
+    return as_numbers(values, find_date_form(_different(values.texts)[1]))
+
+
+def _different(texts: Texts) -> tuple[npt.NDArray[np.int64], list[str]]:
+    """Return the different texts, and the place of each value among them; -1 if missing."""
+    codes, different = pd.factorize(texts)
+    return codes, [str(text) for text in different]
+
+
+def _find_signs(texts: list[str], style: Style | None) -> Signs:
+    evidence = Evidence()
+    for text in _bare(texts, style):
+        evidence.add(0, text)
+    return evidence.decide().get(0, Signs())
+
+
+def _form_of(texts: list[str], signs: Signs, style: Style | None) -> str:
+    return form_of(_bare(texts, style), signs.decimal)
+
+
+def _bare(texts: list[str], style: Style | None) -> list[str]:
+    return texts if style is None else [style.read(text) for text in texts]
+
+
+def _from_parsed(
+    parsed: Numbers,
+    texts: list[str],
+    codes: npt.NDArray[np.int64],
+    form: str,
+    style: Style | None,
+) -> Values:
     """Return the values whose different texts are these numbers, NaN if they are none."""
     numbers = np.append(parsed, np.nan)[codes]  # missing has the code -1
     found = _finite(numbers)
-    lost = int((np.isnan(numbers) & (codes >= 0)).sum())
-    counts = {**found.counts, "not numbers": lost} if lost else found.counts
-    return replace(found, form=form, counts=counts)
+    lost = codes[np.isnan(numbers) & (codes >= 0)]
+    strays = Counter(texts[code] for code in lost.tolist())
+    counts = {**found.counts, "not numbers": len(lost)} if strays else found.counts
+    return replace(found, form=form, counts=counts, strays=strays, style=style)
 
 
-def _parse(texts: list[str], form: str) -> Numbers:
-    if form in ("dates", "durations"):
-        return _parse_dates(texts)
-    plain = pd.Series([to_plain(text, form) for text in texts] if form else texts, dtype=object)
+def _parse(texts: list[str], form: str, style: Style | None = None) -> Numbers:
+    if form in DATE_FORMS or form == "durations":
+        return _parse_dates(texts, form)
+    bare = _bare(texts, style)
+    plain = pd.Series([to_plain(text, form) for text in bare] if form else bare, dtype=object)
     return np.asarray(pd.to_numeric(plain, errors="coerce").to_numpy(dtype=np.float64))
 
 
-def _parse_dates(texts: list[str]) -> Numbers:
-    dates = [text if _DATE.fullmatch(text) else None for text in texts]
-    found = pd.to_datetime(
-        pd.Series(dates, dtype=object), format="ISO8601", utc=True, errors="coerce"
-    )
-    return _days(found)
+def _parse_dates(texts: list[str], form: str) -> Numbers:
+    dates = pd.Series([to_iso(text, form) for text in texts], dtype=object)
+    return _days(pd.to_datetime(dates, format="ISO8601", utc=True, errors="coerce"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from leafkernel.cli._kinds import Findings, clean_names, codes_of, quote
 from leafkernel.cli._table import Column, Table
 from leafkernel.cli._target import check_classes, check_rows, find_column, read_target
 from leafkernel.cli._values import Values, as_numbers, read_values
+from leafkernel.cli._wanted import ignored
 from leafkernel.cli.errors import TableError
 
 __all__ = ["MAX_CLASSES", "Column", "Prepared", "prepare"]
@@ -127,9 +128,8 @@ def _encode(series: Any, column: Column, findings: Findings) -> npt.NDArray[np.f
         if unknown:
             findings.add("unknown", column.name, unknown)
         return codes
-    values = as_numbers(values, column.form)
-    for what, count in values.counts.items():
-        findings.add(what, column.name, count)
+    values = as_numbers(values, column.form, column.style)
+    findings.add_losses(column.name, values)
     assert values.numbers is not None
     return values.numbers
 
@@ -142,6 +142,7 @@ def prepare(
     id_column: str | None = None,
     drop: Iterable[str] = (),
     keep: Iterable[str] = (),
+    kinds: Mapping[str, str] | None = None,
     max_classes: int = MAX_CLASSES,
 ) -> Prepared:
     """Find out what the columns of a table are, and make features of them.
@@ -164,6 +165,8 @@ def prepare(
         Columns to leave out.
     keep : iterable of str, default=()
         Columns that are features even if they are empty, never change or look like names of rows.
+    kinds : mapping or None, default=None
+        What columns are, by name: "number", "category", "date" or "ignore"; the rest is detected.
     max_classes : int, default=100
         More classes are refused.
 
@@ -188,17 +191,26 @@ def prepare(
     names = clean_names(frame.columns, findings)
     place = {name: i for i, name in enumerate(names)}
     find_column(target, names, "the target")
-    dropped = [find_column(name, names, "--drop") for name in drop]
+    kinds = {find_column(name, names, "--as"): kind for name, kind in (kinds or {}).items()}
+    dropped = [*(find_column(name, names, "--drop") for name in drop), *ignored(kinds)]
     if id_column is not None:
         find_column(id_column, names, "--id")
     if target in dropped or target == id_column:
-        raise TableError(f"The target {quote(target)} cannot also be dropped or name the rows.")
+        raise TableError(
+            f"The target {quote(target)} cannot also be dropped, ignored or name the rows. Choose "
+            "another column with --target."
+        )
     check_rows(len(frame), len(frame))
 
     series = frame.iloc[:, place[target]]
     signs = frame.attrs.get("signs", {})
     values, task, why = read_target(
-        series, target, task=task, findings=findings, signs=signs.get(place[target])
+        series,
+        target,
+        task=task,
+        findings=findings,
+        signs=signs.get(place[target]),
+        kind=kinds.get(target),
     )
     kept = ~values.missing()
     check_rows(int(kept.sum()), len(frame))
@@ -211,7 +223,7 @@ def prepare(
     table = Table(rows, findings, id_column, frozenset(keep))
     for name in rest:
         series = frame.iloc[np.flatnonzero(kept), place[name]]
-        table.add(name, series, signs.get(place[name]))
+        table.add(name, series, signs.get(place[name]), kinds.get(name))
     if not table.columns:
         raise TableError(_no_features(target, rest, findings))
     for name, feature in table.features.items():

@@ -40,3 +40,16 @@ class TableError(CommandError):
     """
 
     exit_code = 4
+
+
+class OptionError(CommandError):
+    """The options do not go together, or one of them needs another.
+
+    Examples
+    --------
+    >>> from leafkernel.cli.errors import OptionError
+    >>> OptionError("--model needs --trust-model.").exit_code
+    2
+    """
+
+    exit_code = 2

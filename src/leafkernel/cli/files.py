@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import csv
-import re
 import shutil
 import sys
 import tempfile
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -14,20 +17,57 @@ import pandas as pd
 
 from leafkernel._files import open_whole
 from leafkernel._optional import require
+from leafkernel.cli._amounts import bare_number
 from leafkernel.cli._arrow import read_arrow
 from leafkernel.cli._encoding import TextFile
 from leafkernel.cli._formats import describe, find_kind, look, suffix_of
+from leafkernel.cli._formulas import defuse, may_hold_text
 from leafkernel.cli._kinds import unique_names
+from leafkernel.cli._missing import MISSING, missing_notes
 from leafkernel.cli._reading import explain_damage
-from leafkernel.cli._signs import SPACES, UNSTATED, Evidence, Stated
+from leafkernel.cli._signs import UNSTATED, Evidence, Stated
 from leafkernel.cli._text import read_text
 from leafkernel.cli.errors import FileError
 
-WRITTEN_FORMATS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".feather")
-_DANGEROUS = ("=", "+", "-", "@", "\t", "\r", "\n")
-_NUMBER = re.compile(
-    rf"[-+]?(\d+[.,]?\d*|[.,]\d+|\d{{1,3}}([.,{SPACES}]\d{{3}})+([.,]\d+)?)([eE][-+]?\d+)?"
-)
+__all__ = ["call", "defuse", "read_file", "suffix_of", "write_frame"]
+
+TYPED_FORMATS = (".parquet", ".feather")
+WRITTEN_FORMATS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz", *TYPED_FORMATS)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table's file: where it is, its name in messages, and its format."""
+
+    path: Path
+    name: str
+    kind: str
+
+    @property
+    def text(self) -> TextFile | None:
+        """The file as text; None for other formats."""
+        if self.kind not in ("text", "gzip"):
+            return None
+        return TextFile(self.path, self.name, packed=self.kind == "gzip")
+
+
+@contextmanager
+def open_source(path: Any) -> Iterator[Source]:
+    """Find out what a table's file is; ``"-"``, the standard input, is put on disk meanwhile."""
+    if str(path) != "-":
+        name = repr(str(path))
+        yield Source(Path(path), name, find_kind(Path(path), name))
+        return
+    # On disk, because a file is read in several passes.
+    name = "The standard input"
+    with tempfile.TemporaryDirectory(prefix="leafkernel-") as folder:
+        copy = Path(folder) / "table"
+        with explain_damage(name), copy.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        kind, remedy = look(copy, name)
+        if kind not in ("text", "gzip"):
+            raise FileError(f"{name} should be CSV, but is {describe(kind)}; {remedy}.")
+        yield Source(copy, name, kind)
 
 
 def read_file(
@@ -38,6 +78,7 @@ def read_file(
     remedy: str | None = None,
     as_text: bool = False,
     stated: Stated = UNSTATED,
+    exact: Collection[str] = (),
 ) -> Any:
     """Read a table from a file.
 
@@ -58,6 +99,9 @@ def read_file(
         files have types.
     stated : Stated, default=UNSTATED
         The decimal sign, and the sign between thousands, as the user named them.
+    exact : collection of str, default=()
+        Columns of a text file whose cells stay as they are written. Those that are named like ids
+        do so anyway.
 
     Returns
     -------
@@ -80,45 +124,40 @@ def read_file(
     >>> read_file(folder / "penguins.csv", max_rows=3).shape
     (3, 7)
     """
-    options = {
-        "max_rows": max_rows,
-        "random_state": random_state,
-        "remedy": remedy,
-        "as_text": as_text,
-        "stated": stated,
-    }
-    if str(path) == "-":
-        return _read_stdin(options)
-    name = repr(str(path))
-    return _read_kind(Path(path), name, find_kind(Path(path), name), options)
+    with open_source(path) as source:
+        return read_source(
+            source,
+            max_rows=max_rows,
+            random_state=random_state,
+            remedy=remedy,
+            as_text=as_text,
+            stated=stated,
+            exact=exact,
+        )
 
 
-def _read_stdin(options: dict[str, Any]) -> Any:
-    # On disk, because a file is read in several passes.
-    name = "The standard input"
-    with tempfile.TemporaryDirectory(prefix="leafkernel-") as folder:
-        path = Path(folder) / "table"
-        with explain_damage(name), path.open("wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
-        kind, remedy = look(path, name)
-        if kind not in ("text", "gzip"):
-            raise FileError(f"{name} should be CSV, but is {describe(kind)}; {remedy}.")
-        return _read_kind(path, name, kind, options)
-
-
-def _read_kind(path: Path, name: str, kind: str, options: dict[str, Any]) -> Any:
-    if kind in ("text", "gzip"):
-        return read_text(TextFile(path, name, packed=kind == "gzip"), **options)
-    stated = options.pop("stated")
-    del options["as_text"]
-    frame = read_arrow(path, name, kind, **options)
-    evidence = Evidence()
+def read_source(
+    source: Source,
+    *,
+    as_text: bool = False,
+    stated: Stated = UNSTATED,
+    exact: Collection[str] = (),
+    **options: Any,
+) -> Any:
+    """Read a table whose format is known, as :func:`read_file` does."""
+    if source.text is not None:
+        return read_text(source.text, as_text=as_text, stated=stated, exact=exact, **options)
+    frame = read_arrow(source.path, source.name, source.kind, **options)
+    evidence, words = Evidence(), Counter[str]()
     for j in range(frame.shape[1]):
         column = frame.iloc[:, j]
-        if _may_hold_text(column):
-            for text in {text.strip() for text in column if isinstance(text, str)}:
-                evidence.add(j, text)
+        if may_hold_text(column):
+            texts = Counter(text.strip() for text in column if isinstance(text, str))
+            words.update({text: count for text, count in texts.items() if text in MISSING})
+            for text in texts:
+                evidence.add(j, bare_number(text))
     frame.attrs["signs"] = evidence.decide(stated)
+    frame.attrs["notes"] = [*frame.attrs["notes"], *missing_notes(words)]
     return frame
 
 
@@ -136,8 +175,7 @@ def write_frame(frame: Any, path: Any) -> None:
     frame : DataFrame of shape (rows, columns)
         The index is not written.
     path : str or path
-        A name that ends in .csv, .csv.gz, .tsv, .tsv.gz, .parquet or .feather. In text, cells
-        that a spreadsheet would run are defused.
+        A name that ends in .csv, .tsv or .txt (each also with .gz), .parquet or .feather.
 
     Raises
     ------
@@ -155,7 +193,14 @@ def write_frame(frame: Any, path: Any) -> None:
     ...     print(read_file(Path(folder) / "sizes.csv")["size"].tolist())
     [1.5, 2.0]
     """
-    path = Path(path)
+    write_file(Path(path), lambda suffix, file: write_as(suffix, frame, file))
+
+
+def write_file(path: Path, write: Callable[[str, BinaryIO], None]) -> None:
+    """Write a file: complete under its name, or not at all.
+
+    ``write`` takes the end of the name, which says the format, and the open file.
+    """
     suffix = suffix_of(path)
     if suffix not in WRITTEN_FORMATS:
         raise FileError(
@@ -167,7 +212,7 @@ def write_frame(frame: Any, path: Any) -> None:
         raise FileError(f"{str(path)!r} cannot be written: it {what}. Give another name.")
     try:
         with open_whole(path) as file:
-            write_as(suffix, frame, file)
+            write(suffix, file)
     except OSError as error:
         raise FileError(f"{str(path)!r} cannot be written: {error.strerror or error}.") from error
     except ImportError as error:
@@ -176,12 +221,12 @@ def write_frame(frame: Any, path: Any) -> None:
 
 def write_as(suffix: str, frame: Any, file: BinaryIO) -> None:
     """Write a table to an open file, in the format that a suffix stands for."""
-    if suffix in (".parquet", ".feather"):
+    if suffix in TYPED_FORMATS:
         require("pyarrow", extra="cli")
         plain = _plain_types(frame)
         plain.to_parquet(file, index=False) if suffix == ".parquet" else plain.to_feather(file)
         return
-    text = defuse(frame)
+    text = _without_zeros(frame)
     # Python before 3.13 puts no quotes around a cell for the sake of a carriage return.
     returns = any(_any_text(text.iloc[:, i], "\r") for i in range(text.shape[1]))
     text.to_csv(
@@ -194,6 +239,18 @@ def write_as(suffix: str, frame: Any, file: BinaryIO) -> None:
         quoting=csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL,
         compression={"method": "gzip", "mtime": 0} if suffix.endswith(".gz") else None,
     )
+
+
+def _without_zeros(frame: Any) -> Any:
+    """Return a table without the zero bytes in its text, which no CSV file may hold."""
+    holding = [i for i in range(frame.shape[1]) if _any_text(frame.iloc[:, i], "\0")]
+    if not holding:
+        return frame
+    text = frame.copy()
+    for i in holding:
+        values = [v.replace("\0", "") if isinstance(v, str) else v for v in text.iloc[:, i]]
+        text.isetitem(i, pd.Series(values, index=text.index, dtype=object))
+    return text
 
 
 def _plain_types(frame: Any) -> Any:
@@ -214,53 +271,6 @@ def _is_missing(value: Any) -> bool:
 
 
 def _any_text(column: Any, part: str) -> bool:
-    if not _may_hold_text(column):
+    if not may_hold_text(column):
         return False
     return any(part in value for value in column if isinstance(value, str))
-
-
-def _may_hold_text(column: Any) -> bool:
-    types = pd.api.types
-    return not (types.is_numeric_dtype(column.dtype) or types.is_datetime64_any_dtype(column.dtype))
-
-
-def defuse(frame: Any) -> Any:
-    """Return a table whose text no spreadsheet runs as a formula.
-
-    Text that starts with one of ``= + - @``, a tab or a line end gets an apostrophe in front, in
-    cells and in names of columns; numbers stay as they are.
-
-    Parameters
-    ----------
-    frame : DataFrame of shape (rows, columns)
-
-    Returns
-    -------
-    frame : DataFrame of shape (rows, columns)
-        A copy.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from leafkernel.cli.files import defuse
-    >>> defuse(pd.DataFrame({"note": ["=1+1", "fine", "-5"]}))["note"].tolist()
-    ["'=1+1", 'fine', '-5']
-    """
-    safe = frame.copy()
-    for i in range(safe.shape[1]):
-        column = safe.iloc[:, i]
-        if _may_hold_text(column):
-            values = [_defuse_value(value) for value in column]
-            safe.isetitem(i, pd.Series(values, index=safe.index, dtype=object))
-    safe.columns = [_defuse_value(name) for name in safe.columns]
-    return safe
-
-
-def _defuse_value(value: Any) -> Any:
-    """Return a cell, with an apostrophe if it is text that a spreadsheet would run."""
-    if not isinstance(value, str):
-        return value
-    value = value.replace("\0", "")  # which no CSV may hold
-    if not value.lstrip(" ").startswith(_DANGEROUS):
-        return value
-    return value if _NUMBER.fullmatch(value.strip(" ")) else f"'{value}"

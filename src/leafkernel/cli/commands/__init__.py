@@ -1,1 +1,1 @@
-"""One file a command: what it takes, and what it makes of it."""
+"""One file a command: its options and its help. The work is in :mod:`leafkernel.cli.work`."""

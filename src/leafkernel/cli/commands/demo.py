@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from leafkernel.cli._options import AUTO_MAP, ForestOptions, SeedOption, TableOptions, TreesOption
-from leafkernel.cli._output import Talk
-from leafkernel.cli.commands.explore import (
-    ForceOption,
-    MapOption,
-    can_show_a_browser,
-    write_page,
-)
+from leafkernel.cli.commands.explore import ForceOption, MapOption
+
+if TYPE_CHECKING:
+    from leafkernel.cli._output import Talk
 
 EXAMPLES = ("leafkernel demo",)
 
@@ -44,6 +41,8 @@ def demo(
     seed: SeedOption = 0,
 ) -> None:
     """Make the page of 344 penguins and their species, and show it."""
+    from leafkernel.cli.work.explore import can_show_a_browser, write_page
+
     wanted = talk.lively and can_show_a_browser() if open_page is None else open_page
     with as_file(files("leafkernel.cli") / "data" / "penguins.csv") as path:
         source = TableOptions(table=path, target="species")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import pandas as pd
 import typer
 
 from leafkernel.cli._options import (
@@ -12,12 +11,12 @@ from leafkernel.cli._options import (
     MAP_HELP,
     ForestOptions,
     Map,
-    OutputOption,
+    OutputOptions,
     TableOptions,
 )
-from leafkernel.cli._output import Talk, check_output
-from leafkernel.cli._train import begin
-from leafkernel.explorer._map import map_model
+
+if TYPE_CHECKING:
+    from leafkernel.cli._output import Talk
 
 EXAMPLES = ("leafkernel embed wines.csv --target quality --method pca -n 3 -o map.parquet",)
 
@@ -39,27 +38,11 @@ def embed(
     talk: Talk,
     source: TableOptions,
     forest: ForestOptions,
+    writing: OutputOptions,
     method: MethodOption = AUTO_MAP,
     n: Count = 2,
-    output: OutputOption = None,
 ) -> None:
     """Give each row coordinates, such that rows that the forest holds similar are near."""
-    check_output(output, source.table)
-    study = begin(talk, source, forest)
-    talk.step(f"map of {len(study.y):,} rows")
-    chosen, model = map_model(
-        study.prox,
-        study.X,
-        study.y,
-        method.value,
-        n_components=n,
-        random_state=forest.seed,
-        keep_scheme=forest.scheme is not None,
-    )
-    if model.random_state is None:
-        talk.note("UMAP of so many rows runs on all threads, and differs a little every time.")
-    points = model.embedding_
-    columns = {f"{chosen}_{i + 1}": points[:, i] for i in range(n)}
-    frame = pd.DataFrame({**study.names(), **columns, "target": study.shown(study.y)})
-    talk.summary(study.lines())
-    talk.frame(frame, output, {**study.about(), "method": chosen})
+    from leafkernel.cli.work import embed as work
+
+    work.embed(talk, source, forest, writing, method, n)

@@ -2,43 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import webbrowser
-from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
 
-from leafkernel._memory import format_bytes
-from leafkernel.cli._formats import suffix_of
-from leafkernel.cli._options import (
-    AUTO_MAP,
-    MAP_HELP,
-    ForestOptions,
-    Map,
-    OptionError,
-    TableOptions,
-)
-from leafkernel.cli._output import Talk, check_place
-from leafkernel.cli._reading import explain_damage
-from leafkernel.cli._train import begin
-from leafkernel.cli.errors import FileError
-from leafkernel.cli.files import call
-from leafkernel.explorer import build_report
-from leafkernel.explorer.report import MOST_ROWS
+from leafkernel.cli._options import AUTO_MAP, MAP_HELP, ForestOptions, Map, TableOptions
+
+if TYPE_CHECKING:
+    from leafkernel.cli._output import Talk
 
 EXAMPLES = (
     "leafkernel explore wines.csv --target quality",
     "leafkernel explore houses.parquet --target price --task regression -o houses.html",
 )
-
-# What is in the head of every page of ours.
-_MARK = b'<meta name="generator" content="leafkernel"'
-_HEAD_BYTES = 8192
-
 
 PageOption = Annotated[
     Path | None,
@@ -75,79 +52,6 @@ def explore(
     force: ForceOption = False,
 ) -> None:
     """Show a table the way a forest sees it, on one HTML page that works offline."""
-    page = output or Path(f"{_stem(source.table)}.html")
-    write_page(talk, source, forest, page, embedding=embedding, open_page=open_page, force=force)
+    from leafkernel.cli.work.explore import write_page
 
-
-def write_page(
-    talk: Talk,
-    source: TableOptions,
-    forest: ForestOptions,
-    page: Path,
-    *,
-    embedding: Map = AUTO_MAP,
-    open_page: bool = False,
-    force: bool = False,
-) -> None:
-    """Make the page, and say where it is."""
-    _check_page(page, source.table, force=force)
-    source = replace(source, max_rows=min(source.max_rows or MOST_ROWS, MOST_ROWS))
-    study = begin(talk, source, forest)
-    prepared, ids = study.prepared, study.prepared.ids
-    if ids is None and not np.array_equal(prepared.rows, np.arange(len(prepared.rows))):
-        ids = prepared.rows.astype(str)  # rows keep the numbers that they have in the file
-    report = build_report(
-        study.prox,
-        study.X,
-        study.y,
-        shown=prepared.shown,
-        ids=ids,
-        id_name=prepared.id_name,
-        title=f"{call(study.path)}: {prepared.target_name}",
-        target_name=prepared.target_name,
-        notes=talk.notes,
-        method=embedding.value,
-        random_state=forest.seed,
-        on_step=talk.step,
-    )
-    talk.step(f"writing {page.name}")
-    try:
-        path = report.save(page)
-    except OSError as error:
-        raise FileError(
-            f"--output {page} cannot be written: {error.strerror or error}. Give another name."
-        ) from error
-    size = path.stat().st_size
-    talk.summary({**study.lines(), "page": f"{format_bytes(size)}, one file that works offline"})
-    if talk.json:
-        talk.document({**study.about(), "page": str(path), "bytes": size})
-    else:
-        talk.line(str(path))
-    if open_page:
-        webbrowser.open(path.as_uri())
-
-
-def can_show_a_browser() -> bool:
-    """Return whether a browser would open in a window, and not in this terminal."""
-    on_screen = sys.platform in ("darwin", "win32")
-    return on_screen or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
-
-
-def _stem(table: Path) -> str:
-    """Return a file's name without what says its format."""
-    return "table" if str(table) == "-" else table.name[: len(table.name) - len(suffix_of(table))]
-
-
-def _check_page(page: Path, table: Path, *, force: bool) -> None:
-    """Refuse a file that cannot be the page, before any work is done for it."""
-    if page.suffix.lower() not in (".html", ".htm"):
-        raise OptionError(f"--output {page}: a page is HTML; its name should end in .html.")
-    check_place(page, table)
-    if force or not page.is_file():
-        return
-    with explain_damage(f"--output {page}"), page.open("rb") as file:
-        if _MARK not in file.read(_HEAD_BYTES):
-            raise OptionError(
-                f"--output {page}: there is a file of that name that is no page of leafkernel; "
-                "give another name, or --force to overwrite it."
-            )
+    write_page(talk, source, forest, output, embedding=embedding, open_page=open_page, force=force)

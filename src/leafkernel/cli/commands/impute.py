@@ -2,40 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
-import pandas as pd
 import typer
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor, RandomTreesEmbedding
 
-from leafkernel import ForestProximity
-from leafkernel._validation import shorten
-from leafkernel.cli._formats import suffix_of
-from leafkernel.cli._gaps import GappyColumn
-from leafkernel.cli._kinds import Findings, clean_names
 from leafkernel.cli._options import (
+    AsOption,
     DecimalOption,
     DropOption,
     JobsOption,
-    OutputOption,
+    OutputOptions,
     SeedOption,
     TableArgument,
     TaskOption,
     ThousandsOption,
-    state_signs,
 )
-from leafkernel.cli._output import Talk, check_output
-from leafkernel.cli._target import find_column
-from leafkernel.cli.columns import Prepared, prepare
-from leafkernel.cli.files import call, read_file
-from leafkernel.tasks import ProximityImputer
+
+if TYPE_CHECKING:
+    from leafkernel.cli._output import Talk
 
 EXAMPLES = ("leafkernel impute wines.csv --target quality -o filled.csv",)
 
-_TYPED = (".parquet", ".feather", ".arrow")
-
-Target = Annotated[
+TargetOption = Annotated[
     str | None,
     typer.Option(
         "--target",
@@ -46,119 +35,34 @@ Target = Annotated[
         show_default=False,
     ),
 ]
-Trees = Annotated[
+TreesOption = Annotated[
     int, typer.Option("--trees", metavar="N", min=1, help="Trees of each of up to five forests.")
 ]
 
 
-def impute(
-    talk: Talk,
-    table: TableArgument,
-    target: Target = None,
-    output: OutputOption = None,
-    task: TaskOption = None,
-    drop: DropOption = None,
-    decimal: DecimalOption = None,
-    thousands: ThousandsOption = None,
-    trees: Trees = 100,
-    seed: SeedOption = 0,
-    jobs: JobsOption = -1,
-) -> None:
-    """Fill in missing values from similar rows, and leave all else as it is.
+@dataclass(frozen=True)
+class ImputeOptions:
+    """Which table to fill, how to read it, and which forests fill it."""
 
-    Numbers get the mean of similar rows (whole numbers stay whole), categories the one that most
-    of them have. Names of rows, free text and dates stay as they are.
+    table: TableArgument
+    target: TargetOption = None
+    task: TaskOption = None
+    drop: DropOption = None
+    as_kind: AsOption = None
+    decimal: DecimalOption = None
+    thousands: ThousandsOption = None
+    trees: TreesOption = 100
+    seed: SeedOption = 0
+    jobs: JobsOption = -1
+
+
+def impute(talk: Talk, options: ImputeOptions, writing: OutputOptions) -> None:
+    """Fill in missing values from similar rows, and change nothing else.
+
+    Numbers get the mean of similar rows, in the style of their column. Categories get the most
+    frequent one. Names of rows, free text and dates are not filled. A text file keeps its encoding
+    and its separators.
     """
-    check_output(output, table)
-    stated = state_signs(decimal, thousands)
-    talk.step(f"reading {call(table)}")
-    # From text to text, what is not missing stays to the letter; elsewhere columns have types.
-    typed = talk.json or (output is not None and suffix_of(output) in _TYPED)
-    remedy = "Cut the file into parts, and fill each of them."
-    frame = read_file(table, remedy=remedy, as_text=not typed, stated=stated)
-    for note in frame.attrs.get("notes", ()):
-        talk.note(note)
-    prepared = None
-    if target is not None:
-        prepared = prepare(frame, target, task=None if task is None else task.value)
-    names = clean_names(frame.columns, Findings())
-    dropped = [find_column(name, names, "--drop") for name in drop or ()]
-    columns = _columns(talk, frame, names, {target, *dropped})
-    from_text = suffix_of(table) not in _TYPED
-    if typed and from_text:
-        columns = {j: column.typed() for j, column in columns.items()}
-        for j, column in columns.items():
-            frame.isetitem(j, column.raw)
-    gappy = {j: column for j, column in columns.items() if column.fillable and column.gaps.any()}
-    if gappy:
-        talk.step(f"filling {len(gappy)} column{'s' * (len(gappy) > 1)}")
-        forest = {"random_state": seed, "n_jobs": jobs, "n_estimators": trees}
-        found = _fill(columns, frame, prepared, forest)
-        for j, column in gappy.items():
-            frame.isetitem(j, column.filled(found[j], as_text=from_text))
-    else:
-        talk.note("Nothing is missing in a column of numbers or categories.")
-    counts = {column.name: int(column.gaps.sum()) for column in gappy.values()}
-    talk.summary(
-        {
-            "table": f"{call(table)}: {len(frame):,} rows, {frame.shape[1]:,} columns",
-            "filled": ", ".join(f"{count:,} in {name}" for name, count in counts.items()) or "0",
-        }
-    )
-    about = {"table": str(table), "target": target, "rows": len(frame), "filled": counts}
-    talk.frame(frame, output, about)
+    from leafkernel.cli.work import impute as work
 
-
-def _columns(
-    talk: Talk, frame: pd.DataFrame, names: list[str], left_out: set[str | None]
-) -> dict[int, GappyColumn]:
-    """Return the columns that are filled or help to fill others, by place."""
-    columns, untouched, findings = {}, [], Findings()
-    signs = frame.attrs.get("signs", {})
-    for j, name in enumerate(names):
-        column = None
-        if name not in left_out:
-            column = GappyColumn.of(name, frame.iloc[:, j], signs.get(j))
-        if column is not None:
-            columns[j] = column
-            findings.add_values(name, column.values)
-        if (column is None or not column.fillable) and frame.iloc[:, j].isna().any():
-            untouched.append(repr(name))
-    if untouched:
-        talk.note(f"Left as they are, gaps and all: {shorten(untouched)}.")
-    for note in findings.sentences():
-        talk.note(note)
-    return columns
-
-
-def _fill(
-    columns: dict[int, GappyColumn],
-    frame: pd.DataFrame,
-    prepared: Prepared | None,
-    forest: dict[str, Any],
-) -> dict[int, Any]:
-    """Return the columns without gaps."""
-    X = pd.DataFrame({str(j): column.for_imputer() for j, column in columns.items()})
-    if prepared is None:
-        proximity = ForestProximity(RandomTreesEmbedding(**forest), "uniform")
-        filled = _imputer(proximity, forest).fit_transform(X)
-        return {j: filled[str(j)] for j in columns}
-    kind = RandomForestClassifier if prepared.task == "classification" else RandomForestRegressor
-    imputer = _imputer(ForestProximity(kind(**forest), "gap"), forest)
-    # Rows without a target are filled as new rows would be.
-    known = np.isin(np.asarray(frame.index), prepared.rows)
-    filled = imputer.fit_transform(X[known].reset_index(drop=True), prepared.target)
-    found = {}
-    unknown = None if known.all() else imputer.transform(X[~known].reset_index(drop=True))
-    for j in columns:
-        whole = np.empty(len(X), dtype=object)
-        whole[known] = np.asarray(filled[str(j)])
-        if unknown is not None:
-            whole[~known] = np.asarray(unknown[str(j)])
-        found[j] = whole
-    return found
-
-
-def _imputer(proximity: ForestProximity, forest: dict[str, Any]) -> ProximityImputer:
-    proximity.set_params(n_jobs=forest["n_jobs"])
-    return ProximityImputer(proximity, random_state=forest["random_state"])
+    work.impute(talk, options, writing)

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
-import pandas as pd
 import typer
 
-from leafkernel.cli._kinds import Findings, clean_names
-from leafkernel.cli._options import ForestOptions, OutputOption, TableOptions
-from leafkernel.cli._output import Talk, check_output
-from leafkernel.cli._signs import Stated
-from leafkernel.cli._train import Study, begin
-from leafkernel.cli._values import read_values
-from leafkernel.cli.errors import TableError
-from leafkernel.cli.files import call, read_file
+from leafkernel.cli._options import ForestOptions, OutputOptions, TableOptions
+
+if TYPE_CHECKING:
+    from leafkernel.cli._output import Talk
 
 EXAMPLES = (
     "leafkernel neighbors wines.csv --target quality -k 5 -o neighbors.csv",
@@ -42,61 +36,11 @@ def neighbors(
     talk: Talk,
     source: TableOptions,
     forest: ForestOptions,
+    writing: OutputOptions,
     new: New = None,
     k: Count = 10,
-    output: OutputOption = None,
 ) -> None:
     """Find the rows that a forest holds most similar to each row, with their proximities."""
-    check_output(output, source.table, new, forest.model)
-    study = begin(talk, source, forest)
-    n_candidates = len(study.y) - (new is None)
-    if k > n_candidates:
-        talk.note(f"There are only {n_candidates:,} rows to choose neighbours from.")
-    X, names = (None, study.names())
-    if new is not None:
-        X, names = _read_new(talk, study, new, source.stated)
-    talk.step("nearest rows")
-    try:
-        similarity, rows = study.prox.kneighbors(X, min(k, n_candidates))
-    except ValueError as error:
-        if new is None:
-            raise
-        # Such as a category that a pipeline's encoder has not seen.
-        raise TableError(f"{call(new)}: the model does not take its rows. {error}") from error
-    frame = _long(study, names, similarity, rows)
-    talk.summary(study.lines())
-    talk.frame(frame, output, study.about())
+    from leafkernel.cli.work import neighbors as work
 
-
-def _read_new(talk: Talk, study: Study, path: Path, stated: Stated) -> tuple[Any, dict[str, Any]]:
-    """Return other rows as the forest takes them, and what they are called."""
-    talk.step(f"reading {call(path)}")
-    frame = read_file(path, remedy="Give fewer rows at a time with --new.", stated=stated)
-    if len(frame) == 0:
-        raise TableError(f"{call(path)} has names of columns but no rows below them.")
-    names: dict[str, Any] = {"row": np.arange(len(frame))}
-    columns, id_name = clean_names(frame.columns, Findings()), study.prepared.id_name
-    if study.prepared.ids is not None and id_name in columns:
-        labels = read_values(frame.iloc[:, columns.index(id_name)]).labels()
-        given = [f"row {i}" if label is None else label for i, label in enumerate(labels)]
-        names["id"] = np.array(given, dtype=object)
-    X = study.encode(frame)
-    for note in getattr(X, "attrs", frame.attrs).get("notes", ()):
-        talk.note(f"{call(path)}: {note}")
-    return X, names
-
-
-def _long(study: Study, names: dict[str, Any], similarity: Any, rows: Any) -> pd.DataFrame:
-    """Return one line for each row and neighbour, without those that share no leaf."""
-    m, k = rows.shape
-    near = rows.ravel()
-    frame = pd.DataFrame(
-        {
-            **{name: np.repeat(values, k) for name, values in names.items()},
-            "rank": np.tile(np.arange(1, k + 1), m),
-            **study.names(near, prefix="neighbor"),
-            "proximity": similarity.ravel(),
-            "neighbor_target": study.shown(study.y)[near],
-        }
-    )
-    return frame[frame["proximity"] > 0].reset_index(drop=True)
+    work.neighbors(talk, source, forest, writing, new, k)

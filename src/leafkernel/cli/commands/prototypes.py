@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
-import pandas as pd
 import typer
 
-from leafkernel import ForestProximity
-from leafkernel.cli._kinds import free_name
-from leafkernel.cli._options import ForestOptions, OutputOption, TableOptions
-from leafkernel.cli._output import Talk, check_output
-from leafkernel.cli._train import begin
-from leafkernel.explorer._prototypes import target_groups
-from leafkernel.tasks import select_prototypes
+from leafkernel.cli._options import ForestOptions, OutputOptions, TableOptions
+
+if TYPE_CHECKING:
+    from leafkernel.cli._output import Talk
 
 EXAMPLES = ("leafkernel prototypes wines.csv --target quality -n 2 -o prototypes.csv",)
 
@@ -30,8 +25,8 @@ def prototypes(
     talk: Talk,
     source: TableOptions,
     forest: ForestOptions,
+    writing: OutputOptions,
     n: Count = 3,
-    output: OutputOption = None,
 ) -> None:
     """Choose a few rows that stand for their class, or for a quarter of the target's numbers.
 
@@ -39,45 +34,6 @@ def prototypes(
     --scheme says otherwise, similarity here is uniform: the share of trees that put two rows in the
     same leaf.
     """
-    check_output(output, source.table, forest.model)
-    study = begin(talk, source, forest)
-    talk.step("prototypes")
-    codes, labels = target_groups(study.judgement)
-    prox = study.prox
-    if forest.scheme is None:  # the share of trees that two rows share is easiest to read
-        prox = ForestProximity(prox.forest_, "uniform", n_jobs=forest.jobs).fit(study.X, study.y)
-    found = select_prototypes(prox, codes, n_prototypes=n)
-    sizes = np.bincount(codes)[found.labels]
-    gains = pd.Series(found.gains).groupby(found.labels)
-    frame = pd.DataFrame(
-        {
-            "class": np.array(labels, dtype=object)[found.labels],
-            "rank": gains.cumcount() + 1,
-            **study.names(found.rows),
-            "stands_for": _share_out(prox, codes, found),
-            "class_size": sizes,
-            # Mean proximity of the class to the nearest of its prototypes so far.
-            "coverage": gains.cumsum() / sizes,
-        }
-    )
-    values = study.prepared.shown.iloc[found.rows].reset_index(drop=True)
-    taken, renamed = {*frame, *values}, {}
-    for name in values:
-        if name in frame:
-            renamed[name] = free_name(f"{name} (value)", taken)
-            taken.add(renamed[name])
-    values = values.rename(columns=renamed)
-    order = np.lexsort([frame["rank"], found.labels])
-    talk.summary(study.lines())
-    frame = pd.concat([frame, values], axis=1).iloc[order].reset_index(drop=True)
-    talk.frame(frame, output, {**study.about(), "scheme": prox.scheme_.name})
+    from leafkernel.cli.work import prototypes as work
 
-
-def _share_out(prox: Any, codes: Any, found: Any) -> Any:
-    """Return how many rows of its class have each prototype as their nearest."""
-    nearness = prox.proximity_to(found.rows).toarray()
-    nearness[found.rows, np.arange(len(found.rows))] = np.inf  # each stands for itself
-    nearness[codes[:, None] != found.labels[None, :]] = 0
-    nearest = nearness.argmax(axis=1)
-    some = nearness[np.arange(len(codes)), nearest] > 0
-    return np.bincount(nearest[some], minlength=len(found.rows))
+    work.prototypes(talk, source, forest, writing, n)

@@ -1,0 +1,99 @@
+"""Writing a text table again, with the missing cells filled and everything else as it is."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from leafkernel.cli._cells import Dialect, change_cells, convert_cells
+from leafkernel.cli._encoding import TextFile, encode_exactly, read_exactly
+from leafkernel.cli._formats import suffix_of
+from leafkernel.cli._formulas import escape
+
+_NAMES = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+
+
+@dataclass(frozen=True)
+class TextCopy:
+    """A text table, and what to write into some of its cells.
+
+    Attributes
+    ----------
+    text : str
+        The content of the file.
+    codec : str
+        Makes the same bytes of it again.
+    dialect : Dialect
+        How it is written.
+    ending : str
+        The end of the file's name, without ".gz"; "" for the standard input.
+    fills : mapping
+        New values by the number of the row and of the column.
+    escape_formulas : bool
+        Whether formulas get an apostrophe.
+    """
+
+    text: str
+    codec: str
+    dialect: Dialect
+    ending: str
+    fills: Mapping[tuple[int, int], str] = field(default_factory=dict)
+    escape_formulas: bool = False
+
+    @classmethod
+    def of(cls, file: TextFile, dialect: Dialect) -> TextCopy:
+        """Read a file that is to be written again."""
+        text, codec = read_exactly(file, dialect.encoding)
+        return cls(text, codec, dialect, _ending(file.path))
+
+    def notes(self, output: Path | None) -> list[str]:
+        """Return a note if the name of the output asks for another separator."""
+        separator = None if output is None else self._other_separator(_ending(output))
+        if output is None or separator is None:
+            return []
+        return [
+            f"{output.name} was written with {_NAMES[separator]} between cells and in UTF-8, "
+            f"because its name ends in {_ending(output)}. The table that was read has "
+            f"{_NAMES[self.dialect.separator]} between cells."
+        ]
+
+    def write(self, suffix: str, file: BinaryIO) -> None:
+        """Write the table to an open file; "" as the suffix stands for the standard output."""
+        if suffix.endswith(".gz"):
+            with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
+                packed.writelines(self._parts(suffix.removesuffix(".gz")))
+        else:
+            file.writelines(self._parts(suffix))
+
+    def _parts(self, ending: str) -> Iterator[bytes]:
+        separator = self._other_separator(ending)
+        if separator is None:
+            parts = change_cells(self.text, self.dialect, self._change)
+            return (encode_exactly(part, self.codec) for part in parts)
+        lines = convert_cells(self.text, self.dialect, self._change, separator)
+        return (line.encode() for line in lines)
+
+    def _change(self, row: int, column: int, value: str) -> str | None:
+        new = self.fills.get((row, column))
+        if not self.escape_formulas:
+            return new
+        safe: str = escape(value if new is None else new)
+        return new if safe == value else safe
+
+    def _other_separator(self, ending: str) -> str | None:
+        """Return the separator that the name of the output asks for, if it is not the file's."""
+        is_tabbed = self.dialect.separator == "\t"
+        if (
+            ending == self.ending
+            or ending not in (".csv", ".tsv")
+            or is_tabbed == (ending == ".tsv")
+        ):
+            return None
+        return "\t" if ending == ".tsv" else ","
+
+
+def _ending(path: Path) -> str:
+    return suffix_of(path).removesuffix(".gz")

@@ -1,0 +1,158 @@
+"""A table without gaps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor, RandomTreesEmbedding
+
+from leafkernel import ForestProximity
+from leafkernel._validation import shorten
+from leafkernel.cli._copying import TextCopy
+from leafkernel.cli._formats import suffix_of
+from leafkernel.cli._gaps import GappyColumn
+from leafkernel.cli._kinds import Findings, clean_names
+from leafkernel.cli._options import OutputOptions, count_threads, state_signs
+from leafkernel.cli._output import Talk, check_output
+from leafkernel.cli._target import find_column
+from leafkernel.cli._wanted import ignored, parse_kinds
+from leafkernel.cli.columns import Prepared, prepare
+from leafkernel.cli.commands.impute import ImputeOptions
+from leafkernel.cli.files import TYPED_FORMATS, call, open_source, read_source
+from leafkernel.tasks import ProximityImputer
+
+
+def impute(talk: Talk, options: ImputeOptions, writing: OutputOptions) -> None:
+    """Fill the gaps of a table."""
+    table, target = options.table, options.target
+    check_output(writing.output, table)
+    stated = state_signs(options.decimal, options.thousands)
+    kinds = parse_kinds(options.as_kind or ())
+    talk.step(f"reading {call(table)}")
+    output = writing.output
+    # Columns have types in JSON and in typed files. In text, each cell stays as it is written.
+    typed = talk.json if output is None else suffix_of(output) in TYPED_FORMATS
+    remedy = "Cut the file into parts, and fill each of them."
+    with open_source(table) as source:
+        frame = read_source(
+            source,
+            max_rows=None,
+            random_state=options.seed,
+            remedy=remedy,
+            as_text=not typed,
+            stated=stated,
+        )
+        original = None
+        if source.text is not None and not typed:
+            original = TextCopy.of(source.text, frame.attrs["dialect"])
+    for note in frame.attrs.get("notes", ()):
+        talk.note(note)
+    prepared = None
+    if target is not None:
+        task = None if options.task is None else options.task.value
+        prepared = prepare(frame, target, task=task, kinds=kinds)
+    names = clean_names(frame.columns, Findings())
+    kinds = {find_column(name, names, "--as"): kind for name, kind in kinds.items()}
+    dropped = [
+        *(find_column(name, names, "--drop") for name in options.drop or ()),
+        *ignored(kinds),
+    ]
+    columns = _columns(talk, frame, names, {target, *dropped}, kinds)
+    from_text = source.text is not None
+    if typed and from_text:
+        columns = {j: column.typed() for j, column in columns.items()}
+        for j, column in columns.items():
+            frame.isetitem(j, column.raw)
+    gappy = {j: column for j, column in columns.items() if column.fillable and column.gaps.any()}
+    fills: dict[tuple[int, int], str] = {}
+    if gappy:
+        talk.step(f"filling {len(gappy)} column{'s' * (len(gappy) > 1)}")
+        forest = {
+            "random_state": options.seed,
+            "n_jobs": count_threads(options.jobs),
+            "n_estimators": options.trees,
+        }
+        found = _fill(columns, frame, prepared, forest)
+        for j, column in gappy.items():
+            filled = column.filled(found[j], as_text=from_text)
+            frame.isetitem(j, filled)
+            fills |= {(i, j): filled.iloc[i] for i in np.flatnonzero(column.gaps).tolist()}
+    else:
+        talk.note("Nothing is missing in a column of numbers or categories.")
+    write = None
+    if original is not None:
+        copy = replace(original, fills=fills, escape_formulas=writing.escape_formulas)
+        write = copy.write
+        for note in copy.notes(output):
+            talk.note(note)
+    elif output is not None and from_text:
+        talk.note(f"{output.name} was written with types: numbers as numbers, missing as null.")
+    counts = {column.name: int(column.gaps.sum()) for column in gappy.values()}
+    lines = {
+        "table": f"{call(table)}: {len(frame):,} rows, {frame.shape[1]:,} columns",
+        "filled": ", ".join(f"{count:,} in {name}" for name, count in counts.items()) or "0",
+    }
+    about = {"table": str(table), "target": target, "rows": len(frame), "filled": counts}
+    talk.result(frame, writing, lines=lines, about=about, write=write)
+
+
+def _columns(
+    talk: Talk,
+    frame: pd.DataFrame,
+    names: list[str],
+    left_out: set[str | None],
+    kinds: dict[str, str],
+) -> dict[int, GappyColumn]:
+    """Return the columns that are filled or help to fill others, by place."""
+    columns, untouched, findings = {}, [], Findings()
+    signs = frame.attrs.get("signs", {})
+    for j, name in enumerate(names):
+        column = None
+        if name not in left_out:
+            column = GappyColumn.of(name, frame.iloc[:, j], signs.get(j), kinds.get(name))
+        if column is not None:
+            columns[j] = column
+            findings.add_values(name, column.values)
+        if (column is None or not column.fillable) and frame.iloc[:, j].isna().any():
+            untouched.append(repr(name))
+    if untouched:
+        talk.note(f"The gaps of these columns were not filled: {shorten(untouched)}.")
+    for note in findings.sentences():
+        talk.note(note)
+    return columns
+
+
+def _fill(
+    columns: dict[int, GappyColumn],
+    frame: pd.DataFrame,
+    prepared: Prepared | None,
+    forest: dict[str, Any],
+) -> dict[int, Any]:
+    """Return the columns without gaps."""
+    X = pd.DataFrame({str(j): column.for_imputer() for j, column in columns.items()})
+    if prepared is None:
+        proximity = ForestProximity(RandomTreesEmbedding(**forest), "uniform")
+        filled = _imputer(proximity, forest).fit_transform(X)
+        return {j: filled[str(j)] for j in columns}
+    kind = RandomForestClassifier if prepared.task == "classification" else RandomForestRegressor
+    imputer = _imputer(ForestProximity(kind(**forest), "gap"), forest)
+    # Rows without a target are filled as new rows would be.
+    known = np.isin(np.asarray(frame.index), prepared.rows)
+    filled = imputer.fit_transform(X[known].reset_index(drop=True), prepared.target)
+    found = {}
+    unknown = None if known.all() else imputer.transform(X[~known].reset_index(drop=True))
+    for j in columns:
+        whole = np.empty(len(X), dtype=object)
+        whole[known] = np.asarray(filled[str(j)])
+        if unknown is not None:
+            whole[~known] = np.asarray(unknown[str(j)])
+        found[j] = whole
+    return found
+
+
+def _imputer(proximity: ForestProximity, forest: dict[str, Any]) -> ProximityImputer:
+    proximity.set_params(n_jobs=forest["n_jobs"])
+    return ProximityImputer(proximity, random_state=forest["random_state"])

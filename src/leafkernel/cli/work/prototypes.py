@@ -1,0 +1,68 @@
+"""Rows that stand for their class."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from leafkernel.cli._kinds import free_name
+from leafkernel.cli._options import ForestOptions, OutputOptions, TableOptions
+from leafkernel.cli._output import Talk, check_output
+from leafkernel.cli._train import begin
+from leafkernel.explorer._prototypes import target_groups
+from leafkernel.tasks import select_prototypes
+
+
+def prototypes(
+    talk: Talk,
+    source: TableOptions,
+    forest: ForestOptions,
+    writing: OutputOptions,
+    n: int,
+) -> None:
+    """Choose the prototypes of each class."""
+    check_output(writing.output, source.table, forest.model)
+    # The score is that of the forest. The option says how prototypes are similar.
+    study = begin(talk, source, replace(forest, scheme=None))
+    talk.step("prototypes")
+    codes, labels = target_groups(study.judgement)
+    # The share of trees in which two rows share a leaf is easiest to read.
+    scheme = "uniform" if forest.scheme is None else forest.scheme.value
+    prox = study.similarity(scheme)
+    found = select_prototypes(prox, codes, n_prototypes=n)
+    sizes = np.bincount(codes)[found.labels]
+    gains = pd.Series(found.gains).groupby(found.labels)
+    frame = pd.DataFrame(
+        {
+            "class": np.array(labels, dtype=object)[found.labels],
+            "rank": gains.cumcount() + 1,
+            **study.names(found.rows),
+            "stands_for": _share_out(prox, codes, found),
+            "class_size": sizes,
+            # Mean proximity of the class to the nearest of its prototypes so far.
+            "coverage": gains.cumsum() / sizes,
+        }
+    )
+    values = study.prepared.shown.iloc[found.rows].reset_index(drop=True)
+    taken, renamed = {*frame, *values}, {}
+    for name in values:
+        if name in frame:
+            renamed[name] = free_name(f"{name} (value)", taken)
+            taken.add(renamed[name])
+    values = values.rename(columns=renamed)
+    order = np.lexsort([frame["rank"], found.labels])
+    frame = pd.concat([frame, values], axis=1).iloc[order].reset_index(drop=True)
+    talk.result(frame, writing, lines=study.lines(scheme), about=study.about(scheme))
+
+
+def _share_out(prox: Any, codes: Any, found: Any) -> Any:
+    """Return how many rows of its class have each prototype as their nearest."""
+    nearness = prox.proximity_to(found.rows).toarray()
+    nearness[found.rows, np.arange(len(found.rows))] = np.inf  # each stands for itself
+    nearness[codes[:, None] != found.labels[None, :]] = 0
+    nearest = nearness.argmax(axis=1)
+    some = nearness[np.arange(len(codes)), nearest] > 0
+    return np.bincount(nearest[some], minlength=len(found.rows))
