@@ -130,6 +130,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
     n_leaves_: int
     n_samples_fit_: int
     n_features_in_: int
+    feature_names_in_: npt.NDArray[np.object_]
     _router: forests.FittedForest
 
     def __init__(
@@ -245,6 +246,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         )
         fitted = copy(self)
         check_columns(fitted, X, reset=True)
+        if hasattr(fitted, "feature_names_in_"):  # it may be the very array of the data frame
+            fitted.feature_names_in_ = np.array(fitted.feature_names_in_)
         fitted.kernel_ = kernel
         fitted.forest_ = estimator
         fitted.scheme_ = scheme

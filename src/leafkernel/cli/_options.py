@@ -122,12 +122,12 @@ DropOption = Annotated[
 ]
 
 
-def _check_kinds(given: list[str] | None) -> list[str] | None:
+def _check_kinds(given: list[str] | None) -> list[str]:
     try:
         parse_kinds(given or ())
     except OptionError as error:
         raise typer.BadParameter(str(error)) from None
-    return given
+    return given or []  # Typer 0.12 asks for the length of what a callback returns
 
 
 AsOption = Annotated[
