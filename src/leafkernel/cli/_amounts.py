@@ -28,7 +28,7 @@ _SAME = {"€": "EUR", "£": "GBP"}
 
 @dataclass(frozen=True)
 class Amount:
-    """A number with what stands around it, such as "($1,234.50)".
+    """A number with its currency, percent sign or brackets, such as "($1,234.50)".
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ def read_amount(text: str) -> Amount | None:
 
 
 def bare_number(text: str) -> str:
-    """Return the digits and signs of a number without what stands around them."""
+    """Return the digits and signs of a number, without a currency, percent sign or brackets."""
     amount = read_amount(text)
     return text if amount is None else amount.number
 

@@ -35,7 +35,7 @@ class Dialect:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell: where it is in the text, how it is written there, and what it says."""
+    """A cell: its place in the text, its text as written, and its value."""
 
     start: int
     written: str

@@ -29,7 +29,7 @@ class Column:
     form : str
         How numbers are written in the file, as in ``Values``.
     style : Style or None
-        What stands around the numbers there: a currency, a percent sign, brackets.
+        The currency, percent sign or brackets around the numbers there.
 
     Examples
     --------

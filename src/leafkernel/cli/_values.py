@@ -51,7 +51,7 @@ class Values:
     order : tuple of str or None
         Categories in an order that the file gives.
     style : Style or None
-        What stands around the numbers: a currency, a percent sign, brackets.
+        The currency, percent sign or brackets around the numbers.
     units : tuple of str
         The currencies of a column that has several, and so is not read as numbers.
     nested : bool

@@ -98,7 +98,7 @@ def _dense_rows(product: Product, on_progress: OnProgress | None) -> Iterator[np
     query = product.query.dense(leaf)
     for i in range(product.n_rows):
         row = np.zeros(index.n_samples)  # by place
-        with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused below
+        with np.errstate(over="ignore", invalid="ignore"):  # infinities are refused below
             for t in range(leaf.shape[1]):
                 of_leaf = slice(index.offsets[leaf[i, t]], index.offsets[leaf[i, t] + 1])
                 factor = index.scale * by_leaf[leaf[i, t]]

@@ -1,1 +1,1 @@
-"""One file a command: what it does. These modules are imported when a command runs."""
+"""The work of each command, one file each. These modules are imported when a command runs."""

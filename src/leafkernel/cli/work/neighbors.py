@@ -51,7 +51,7 @@ def neighbors(
 def _read_new(
     talk: Talk, planned: Plan, path: Path, source: TableOptions
 ) -> tuple[Any, dict[str, Any]]:
-    """Return other rows as the forest takes them, and what they are called."""
+    """Return new rows as the forest takes them, and their names."""
     talk.step(f"reading {call(path)}")
     frame = read_file(
         path,
