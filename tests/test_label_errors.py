@@ -40,6 +40,20 @@ def test_every_scheme_ranks_as_well_as_the_forest(name, scheme):
         assert_allclose(found.scores, of_forest, atol=1e-6)
 
 
+@pytest.mark.parametrize("scheme", ["gap", "uniform", "kerf", "oob", "ih"])
+@pytest.mark.parametrize("diagonal", ["scheme", "one"])
+def test_scores_are_shares_of_the_other_rows(scheme, diagonal):
+    """No row supports its own label."""
+    X, y, _ = flipped(load_iris)
+    forest = RandomForestClassifier(60, random_state=0)
+    prox = ForestProximity(forest, scheme, diagonal=diagonal, dtype=np.float64).fit(X, y)
+    P = prox.proximity().toarray()
+    np.fill_diagonal(P, 0)
+    same = y[:, None] == y[None]
+    expected = 1 - (P * same).sum(axis=1) / P.sum(axis=1)
+    assert_allclose(find_label_errors(prox, y).scores, expected, atol=1e-9)
+
+
 def test_the_estimate_of_false_discoveries_holds_on_average():
     stated, true = [], []
     for load in DATA.values():

@@ -247,7 +247,7 @@ def test_damaged_draws():
 
 
 def test_arrays_that_nobody_else_keeps():
-    """Each attribute is made anew when it is read, and would be freed before it is used."""
+    """Each attribute is a new array when it is read, and was freed before it was used."""
     rng = np.random.default_rng(5)
 
     class Fresh:

@@ -42,7 +42,10 @@ class RouteTable:
 
         The arrays are copied, so that later changes of the trees change nothing.
         """
-        packed = core.pack_trees(list(trees), n_features, n_threads)
+        try:
+            packed = core.pack_trees(list(trees), n_features, n_threads)
+        except ValueError as error:
+            raise ValueError(f"{error}. The model is damaged; load or fit it again.") from error
         return None if packed is None else cls(packed)
 
     @property

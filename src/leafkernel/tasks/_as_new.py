@@ -82,7 +82,7 @@ class AsNew:
     prox : ForestProximity
         A fitted proximity.
     X, y, sample_weight
-        What it was fitted on.
+        The training data of that proximity.
     """
 
     def __init__(self, prox: ForestProximity, X: Any, y: Any, sample_weight: Any = None) -> None:

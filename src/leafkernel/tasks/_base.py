@@ -245,7 +245,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def refuse_missing(y: Any) -> None:
-    """Refuse targets that are missing, masked or infinite, of whatever type."""
+    """Refuse targets of any type that are missing, masked or infinite."""
     refuse_masked("y", y)
     values = np.asarray(y)
     if values.dtype.kind == "f" and not np.isfinite(values).all():

@@ -140,10 +140,9 @@ def explain_prediction(
 ) -> PredictionExplanation:
     """Tell which training rows made a prediction, and how much of it each makes up.
 
-    With the scheme "gap" the rows explain the forest's own prediction exactly: what it predicts for
-    a new sample, and out of bag for a training row. With other schemes, and so for boosted models,
-    the result is a vote of similar rows, which can differ from what the model predicts; both are
-    printed.
+    With the scheme "gap" the shares explain the forest's own prediction exactly. For a training row
+    that is its out-of-bag prediction. With other schemes, and so for boosted models, the result is
+    a vote of similar rows. It can differ from the model's prediction, and both are printed.
 
     Parameters
     ----------

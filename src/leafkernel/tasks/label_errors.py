@@ -45,7 +45,7 @@ class LabelErrors:
     probabilities : ndarray of float64 of shape (n,)
         For every training sample, the estimated probability that its label is wrong.
     threshold : float
-        The smallest score among ``rows``; 1 where there is none.
+        The smallest score among ``rows``, or 1 if no row is reported.
     false_discovery_rate : float
         The estimated share of ``rows`` whose labels are right.
     expected_errors : float
