@@ -46,7 +46,7 @@ def quantiles(prox, X, y, X_test, y_test):
 
 
 def trust(prox, X, y, X_test, y_test):
-    scores = lk.trust_scores(prox, y, X_test)
+    scores = lk.trust_scores(prox, X_test)
     right = prox.forest_.predict(X_test) == y_test
     where = [scores[right].mean(), scores[~right].mean()]
     return "mean trust {:.2f} where the forest is right, {:.2f} where wrong".format(*where)
@@ -121,7 +121,7 @@ def impute(prox, X, y, X_test, y_test):
 
 def explain_prediction(prox, X, y, X_test, y_test):
     for x in X_test[:100]:
-        lk.explain_prediction(prox, y, x)
+        lk.explain_prediction(prox, x)
     return "100 test samples"
 
 

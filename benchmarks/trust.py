@@ -92,7 +92,7 @@ def measure(X, y):
         fair = ForestProximity(clean, scheme, n_jobs=-1).fit(train, y_train)
         trust = np.nan
         if 2 < errs.sum() < len(errs) - 2:
-            trust = roc_auc_score(errs, -trust_scores(fair, y_train, test))
+            trust = roc_auc_score(errs, -trust_scores(fair, test))
         detector = ProximityOutlierDetector(fair, contamination=0.05).fit(train, y_train)
         by_scheme[scheme] = (
             roc_auc_score(is_wrong, errors.scores),

@@ -42,7 +42,7 @@ def main():
     # A tumour that the forest calls malignant, but not without a doubt.
     chances = forest.predict_proba(X_new)[:, list(forest.classes_).index("malignant")]
     tumour = X_new.iloc[[int(np.argmin(np.abs(chances - 0.85)))]]
-    print(explain_prediction(prox, y, tumour, n=5), end="\n\n")
+    print(explain_prediction(prox, tumour, n=5), end="\n\n")
 
     # The training row that counts most for that, and the benign one that counts most against it.
     similarity = prox.proximity(tumour).toarray()[0]

@@ -40,7 +40,7 @@ def main():
         X, X_new, y, y_new = table[old], table[new], labels[old], labels[new]
         forest = RandomForestClassifier(150, random_state=0, n_jobs=-1).fit(X, y)
         prox = ForestProximity(forest, "gap").fit(X, y)
-        trust.append(trust_scores(prox, y, X_new))
+        trust.append(trust_scores(prox, X_new))
         right.append(forest.predict(X_new) == y_new)
         votes.append(forest.predict_proba(X_new).max(axis=1))
         if turn == 0:  # of the tumours that the first forest gets wrong, the least to be trusted
@@ -55,7 +55,7 @@ def main():
     print(note)
 
     prox, X, y, tumour, truth, trusted = first
-    why = explain_prediction(prox, y, tumour, n=12)
+    why = explain_prediction(prox, tumour, n=12)
     print(f"\n{why}\nIn truth it is {truth}.")
     figure = plt.figure(figsize=(15, 6.2), layout="constrained")
     left, right_half = figure.subfigures(1, 2, width_ratios=(1.75, 1), wspace=0.04)

@@ -32,10 +32,10 @@ def test_with_gap_it_is_the_prediction_of_a_classifier(iris):
     forest = RandomForestClassifier(30, oob_score=True, random_state=0).fit(X, labels)
     prox = ForestProximity(forest).fit(X, labels)
     for row in (0, 70, 106, 133):
-        new = explain_prediction(prox, labels, X[row], n=200)
+        new = explain_prediction(prox, X[row], y=labels, n=200)
         assert_allclose(new.prediction, forest.predict_proba(X[[row]])[0], atol=1e-12)
         assert new.predicted == forest.predict(X[[row]])[0]
-        known = explain_prediction(prox, labels, row=row, n=200)
+        known = explain_prediction(prox, y=labels, row=row, n=200)
         assert_allclose(known.prediction, forest.oob_decision_function_[row], atol=1e-12)
         assert row not in known.rows
         for found in (new, known):
@@ -51,12 +51,12 @@ def test_with_gap_it_is_the_prediction_of_a_regressor(diabetes):
     forest = RandomForestRegressor(50, oob_score=True, random_state=0).fit(X, y)
     prox = ForestProximity(forest).fit(X, y)
     for row in (0, 17, 150):
-        new = explain_prediction(prox, y, X[[row]], n=4)
+        new = explain_prediction(prox, X[[row]], y=y, n=4)
         assert_allclose(new.prediction, forest.predict(X[[row]])[0], rtol=1e-12)
         assert_allclose(new.contributions, new.shares * y[new.rows])
         assert_allclose(new.shown, new.shares.sum())
         assert len(new.rows) == 4 < new.n_rows
-        known = explain_prediction(prox, y, row=row, n=1)
+        known = explain_prediction(prox, y=y, row=row, n=1)
         assert_allclose(known.prediction, forest.oob_prediction_[row], rtol=1e-12)
 
 
@@ -70,7 +70,7 @@ def test_shares_are_a_row_of_the_matrix(scheme, symmetrize):
         row = P.toarray()[5 if "row" in asked else 0]
         if "row" in asked:  # a row is no reason for itself
             row[5] = 0
-        found = explain_prediction(prox, y, n=1000, **asked)
+        found = explain_prediction(prox, y=y, n=1000, **asked)
         assert_allclose(found.proximities, row[found.rows], rtol=1e-12)
         assert_array_equal(found.rows, np.argsort(-row, kind="stable")[: (row > 0).sum()])
         assert_allclose(found.shares, row[found.rows] / row.sum())
@@ -81,23 +81,23 @@ def test_one_sample_in_any_form(table):
     X, y = table
     X = X[["size", "age"]].fillna(0.0)
     prox = ForestProximity(RandomForestRegressor(5, random_state=0)).fit(X, y)
-    expected = explain_prediction(prox, y, X.iloc[[3]])
+    expected = explain_prediction(prox, X.iloc[[3]], y=y)
     for one in (X.iloc[3], X[3:4]):
-        assert_array_equal(explain_prediction(prox, pd.Series(y), one).rows, expected.rows)
+        assert_array_equal(explain_prediction(prox, one, y=pd.Series(y)).rows, expected.rows)
     prox = ForestProximity(RandomForestRegressor(5, random_state=0)).fit(X.to_numpy(), y)
     row = X.iloc[3].tolist()
     for one in (np.array(row), np.array([row]), row, [row]):
-        assert_array_equal(explain_prediction(prox, y[:, None], one).rows, expected.rows)
+        assert_array_equal(explain_prediction(prox, one, y=y[:, None]).rows, expected.rows)
 
 
 def test_leaves_alone_explain_a_prediction():
     prox = ForestProximity.from_leaves([[1, 4], [1, 5], [2, 5]])
-    found = explain_prediction(prox, ["a", "b", "b"], [1, 5])
+    found = explain_prediction(prox, [1, 5], y=["a", "b", "b"])
     assert_array_equal(found.rows, [1, 0, 2])
     assert_allclose(found.shares, [0.5, 0.25, 0.25])
     assert_allclose(found.prediction, [0.25, 0.75])
     with pytest.raises(ValueError, match="the new sample has no proximity to any training row"):
-        explain_prediction(prox, ["a", "b", "b"], [7, 7])
+        explain_prediction(prox, [7, 7], y=["a", "b", "b"])
 
 
 def test_a_row_that_nothing_predicts_is_refused(diabetes):
@@ -105,52 +105,58 @@ def test_a_row_that_nothing_predicts_is_refused(diabetes):
     prox = ForestProximity(RandomForestRegressor(1, random_state=0)).fit(X, y)
     in_bag = int(np.flatnonzero(prox.proximity().sum(axis=1) == 0)[0])
     with pytest.raises(ValueError, match=f"training row {in_bag} has no proximity.*every tree"):
-        explain_prediction(prox, y, row=in_bag)
+        explain_prediction(prox, y=y, row=in_bag)
 
 
 def test_what_cannot_be_explained_is_refused(iris):
     X, y = iris
     prox = ForestProximity(RandomForestClassifier(5, random_state=0)).fit(X, y)
     with pytest.raises(ValueError, match="got neither"):
-        explain_prediction(prox, y)
+        explain_prediction(prox, y=y)
     with pytest.raises(ValueError, match="got both"):
-        explain_prediction(prox, y, X[0], row=0)
+        explain_prediction(prox, X[0], y=y, row=0)
     with pytest.raises(ValueError, match=r"one sample.*got shape \(2, 4\)"):
-        explain_prediction(prox, y, X[:2])
+        explain_prediction(prox, X[:2], y=y)
     with pytest.raises(ValueError, match="between 0 and 149"):
-        explain_prediction(prox, y, row=150)
+        explain_prediction(prox, y=y, row=150)
     with pytest.raises(TypeError, match="must be integers"):
-        explain_prediction(prox, y, row=1.5)
+        explain_prediction(prox, y=y, row=1.5)
     with pytest.raises(ValueError, match="y has 9 rows, but there are 150"):
-        explain_prediction(prox, y[:9], row=0)
+        explain_prediction(prox, y=y[:9], row=0)
     with pytest.raises(ValueError, match="take one at a time"):
-        explain_prediction(prox, np.stack([y, y], 1), row=0)
+        explain_prediction(prox, y=np.stack([y, y], 1), row=0)
     with pytest.raises(ValueError, match="n must be at least 1"):
-        explain_prediction(prox, y, row=0, n=0)
+        explain_prediction(prox, y=y, row=0, n=0)
     with pytest.raises(TypeError, match="ForestProximity"):
-        explain_prediction(prox.forest_, y, row=0)
+        explain_prediction(prox.forest_, y=y, row=0)
 
 
 def test_a_prediction_in_words_and_as_a_table(iris, diabetes):
     X, y = iris
     prox = ForestProximity(RandomForestClassifier(30, random_state=0)).fit(X, y)
-    found = explain_prediction(prox, y, row=106, n=3)
+    found = explain_prediction(prox, y=y, row=106, n=3)
     lines = repr(found).splitlines()
     assert lines[0].startswith("Prediction for training row 106: 1 ")
     assert f"of which these 3 make up {found.shown:.1%}" in lines[1]
     assert lines[2].split() == ["row", "share", "class"]
     assert lines[3].split() == [str(found.rows[0]), f"{found.shares[0]:.1%}", "1"]
     frame = found.to_frame()
-    assert list(frame) == ["proximity", "share", "target", *(f"adds_to_{k}" for k in range(3))]
+    assert list(frame) == [
+        "position",
+        "proximity",
+        "share",
+        "target",
+        *(f"adds_to_{k}" for k in range(3)),
+    ]
     assert_array_equal(frame.index, found.rows)
     assert_array_equal(frame["adds_to_1"], found.contributions[:, 1])
 
     X, y = diabetes
     prox = ForestProximity(RandomForestRegressor(5, random_state=0)).fit(X, y)
-    found = explain_prediction(prox, y, X[0], n=500)
+    found = explain_prediction(prox, X[0], y=y, n=500)
     assert str(found).splitlines()[0] == f"Prediction for a new sample: {found.prediction:.4g}"
     assert str(found).splitlines()[1] == f"Made by {len(found.rows)} training rows:"
-    assert list(found.to_frame()) == ["proximity", "share", "target", "adds"]
+    assert list(found.to_frame()) == ["position", "proximity", "share", "target", "adds"]
 
 
 # The features of a row.
@@ -226,23 +232,23 @@ def test_a_vote_is_not_called_the_prediction_of_a_boosted_model():
     X, y = load_iris(return_X_y=True)
     model = GradientBoostingClassifier(n_estimators=60, random_state=0).fit(X, y)
     prox = ForestProximity(model, "uniform").fit(X, y)
-    found = explain_prediction(prox, y, X[70] + 0.01)
+    found = explain_prediction(prox, X[70] + 0.01, y=y)
     assert not found.is_of_model
     assert_allclose(found.model_prediction, model.predict_proba([X[70] + 0.01])[0])
     first, second, *_ = str(found).splitlines()
     assert first.startswith("Vote of the rows that are similar to a new sample: ")
     assert second.startswith("The model itself predicts: ")
-    of_row = explain_prediction(prox, y, row=70)
+    of_row = explain_prediction(prox, y=y, row=70)
     assert "This is not the prediction of the model" in str(of_row)
     assert 70 not in of_row.rows
     exact = ForestProximity(RandomForestClassifier(60, random_state=0)).fit(X, y)
-    assert explain_prediction(exact, y, X[70]).is_of_model
-    assert str(explain_prediction(exact, y, X[70])).startswith("Prediction for a new sample: ")
+    assert explain_prediction(exact, X[70], y=y).is_of_model
+    assert str(explain_prediction(exact, X[70], y=y)).startswith("Prediction for a new sample: ")
 
 
 def test_a_vote_for_numbers_stands_beside_the_prediction(diabetes):
     X, y = diabetes
     model = GradientBoostingRegressor(n_estimators=20, random_state=0).fit(X, y)
-    found = explain_prediction(ForestProximity(model, "uniform").fit(X, y), y, X[0])
+    found = explain_prediction(ForestProximity(model, "uniform").fit(X, y), X[0], y=y)
     assert found.model_prediction == pytest.approx(model.predict(X[:1])[0])
     assert f"The model itself predicts: {found.model_prediction:.4g}" in str(found)

@@ -3,14 +3,23 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from scipy.sparse import csr_array
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer, load_digits
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import (
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from leafkernel import ForestProximity
 from leafkernel.tasks import ProximityOutlierDetector, outlier_scores
@@ -69,6 +78,8 @@ def test_streamed_scores_equal_the_formulas(iris, scheme, convention):
     if scheme == "kerf":  # a row alone in its leaves is most similar to itself
         np.fill_diagonal(P, 0)
     expected = slow_scores(P, y, convention)
+    if scheme in ("gap", "kerf") and convention == "breiman":  # nothing else bounds them
+        expected = [10 * (1 + np.log10(s / 10)) if s > 10 else s for s in expected]
     close = {"rtol": 1e-9, "atol": 1e-9}
     assert_allclose(outlier_scores(prox, y, convention=convention), expected, **close)
     for diagonal in ("one", "zero"):
@@ -97,11 +108,101 @@ def test_without_classes_all_are_compared_with_all(diabetes):
     prox = ForestProximity(RandomForestRegressor(30, random_state=0), "oob", dtype=np.float64)
     prox.fit(X, y)
     expected = slow_scores(prox.proximity().toarray(), np.zeros(len(y)), "breiman")
-    assert_allclose(outlier_scores(prox), expected)
-    assert_allclose(outlier_scores(prox, y), expected)
+    assert_allclose(outlier_scores(prox, convention="breiman"), expected)
+    assert_allclose(outlier_scores(prox, np.zeros(len(y), dtype=str)), expected)
+    without_y = ForestProximity.from_leaves(prox.kernel_.leaf, dtype=np.float64)
+    expected = slow_scores(without_y.proximity().toarray(), np.zeros(len(y)), "breiman")
+    assert_allclose(outlier_scores(without_y), expected, atol=1e-9)
     names = np.where(y > 140, "high", "low")
     by_name = slow_scores(prox.proximity().toarray(), names, "breiman")
     assert_allclose(outlier_scores(prox, names), by_name)
+
+
+def test_scores_of_numbers_are_robust_standard_scores(diabetes):
+    X, y = diabetes
+    forest = RandomForestRegressor(60, oob_score=True, random_state=0).fit(X, y)
+    prox = ForestProximity(forest, dtype=np.float64).fit(X, y)
+    off = np.abs(y - forest.oob_prediction_)
+    expected = 10 / 3.5 * off / (1.4826 * np.median(off))
+    assert_allclose(outlier_scores(prox), expected)
+    assert_allclose(outlier_scores(prox, y, convention="residual"), expected)
+    for scheme in ("uniform", "kerf"):
+        prox = ForestProximity(forest, scheme, dtype=np.float64).fit(X, y)
+        P = prox.proximity().toarray()
+        np.fill_diagonal(P, 0)
+        off = np.abs(y - P @ y / P.sum(axis=1))
+        assert_allclose(outlier_scores(prox), 10 / 3.5 * off / (1.4826 * np.median(off)))
+
+
+@pytest.mark.parametrize("scheme", ["gap", "oob", "uniform", "kerf"])
+@pytest.mark.parametrize("kind", ["target", "features", "both"])
+def test_absurd_rows_are_outliers_in_regression(diabetes, scheme, kind):
+    """Compared by proximity alone they are found by chance: AUC 0.49 for targets, 0.3 for X."""
+    X, y = (part.copy() for part in diabetes)
+    absurd = np.random.default_rng(0).choice(len(y), 20, replace=False)
+    if kind != "features":
+        y[absurd] += 300
+    if kind != "target":
+        X[absurd] *= 10
+    prox = ForestProximity(RandomForestRegressor(60, random_state=0), scheme).fit(X, y)
+    scores = outlier_scores(prox, X=X)
+    assert roc_auc_score(np.isin(np.arange(len(y)), absurd), scores) > 0.95
+    detector = ProximityOutlierDetector(prox, contamination=20 / len(y), random_state=0).fit(X)
+    assert_allclose(detector.outlier_scores_, scores)
+    assert np.isin(np.flatnonzero(detector.fit_predict(X) == -1), absurd).mean() > 0.7
+
+
+def test_new_rows_are_judged_by_their_features_in_regression(diabetes):
+    X, y = diabetes
+    shares = []
+    for seed in range(4):
+        train, test, y_train, _ = train_test_split(X, y, test_size=0.4, random_state=seed)
+        detector = ProximityOutlierDetector(contamination=0.05, random_state=seed)
+        detector.fit(train, y_train)
+        shares.append((detector.predict(test) == -1).mean())
+    assert 0.02 < np.mean(shares) < 0.08
+    assert (detector.predict(10 * test[:20]) == -1).all()
+
+
+def test_features_in_any_form(diabetes):
+    X, y = (part[:200].copy() for part in diabetes)
+    X[3] *= 30
+    frame = pd.DataFrame(X, columns=[f"c{k}" for k in range(10)]).assign(word="same")
+    columns = make_column_transformer((StandardScaler(), frame.columns[:10]), remainder="drop")
+    piped = make_pipeline(columns, RandomForestRegressor(20, random_state=0))
+    gaps = np.where(np.arange(10) == np.arange(200)[:, None] % 17, np.nan, X)
+    leaves = ForestProximity.from_leaves(np.arange(400).reshape(200, 2) % 7, y=y)
+    for model, table, finds in [
+        (piped, frame, True),
+        (HistGradientBoostingRegressor(max_iter=5), gaps, True),
+        (RandomForestRegressor(20, random_state=0), csr_array(X), True),
+        (leaves.forest_, leaves.kernel_.leaf, False),
+    ]:
+        prox = ForestProximity(model, "uniform").fit(table, y)
+        assert (outlier_scores(prox, X=table).argmax() == 3) == finds
+        detector = ProximityOutlierDetector(prox).fit(table, y)
+        assert detector.predict(table[3:4])[0] == (-1 if finds else 1)
+
+
+def test_many_rows_are_compared_with_some(monkeypatch, diabetes):
+    X, y = (part.copy() for part in diabetes)
+    X[:5] *= 10
+    monkeypatch.setattr("leafkernel.tasks._outlying_numbers._MOST_COMPARED", 50)
+    prox = ForestProximity(RandomForestRegressor(60, random_state=0)).fit(X, y)
+    assert roc_auc_score(np.arange(len(y)) < 5, outlier_scores(prox, X=X)) > 0.97
+
+
+def test_no_score_runs_away():
+    """A row that no other of its class stands for scored 461,684 beside a limit of 10."""
+    leaves = np.zeros((60, 100), dtype=int)
+    leaves[0, 1:] = 1
+    leaves[30:40, 1:] = 1
+    in_bag = np.random.default_rng(0).integers(0, 2, leaves.shape)
+    prox = ForestProximity.from_leaves(leaves, in_bag=in_bag, weight_scheme="gap")
+    y = np.where(np.arange(60) < 30, "a", "b")
+    scores = outlier_scores(prox, y)
+    assert scores[0] == scores.max() > 10
+    assert scores.max() < 100
 
 
 def test_wrong_labels_are_found(iris):

@@ -318,7 +318,7 @@ def test_forests_that_do_not_tell_their_splits(iris):
             explain_pair(prox, 0, 1)
         with pytest.raises(ValueError, match=r"local_importance needs.*of scikit-learn"):
             local_importance(prox)
-    assert explain_prediction(prox, y, X[0]).predicted == 0
+    assert explain_prediction(prox, X[0], y=y).predicted == 0
 
 
 def test_catboost_that_does_not_tell_its_splits(diabetes):

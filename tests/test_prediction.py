@@ -235,15 +235,15 @@ def test_trust_is_the_mass_on_samples_that_were_right(iris):
         prox = doubles(forest, scheme).fit(X, y)
         for new in (None, X[60:80] + 0.1):
             P = without_self(prox.proximity(new).toarray(), new)
-            assert_allclose(trust_scores(prox, y, new), P @ right / P.sum(axis=1))
-    known = trust_scores(prox, y, correct=np.ones(len(y), dtype=bool))
+            assert_allclose(trust_scores(prox, new, y=y), P @ right / P.sum(axis=1))
+    known = trust_scores(prox, y=y, correct=np.ones(len(y), dtype=bool))
     assert_allclose(known, 1)
 
 
 def test_trust_is_low_where_the_forest_errs():
     X, y = make_classification(800, class_sep=0.7, flip_y=0.0, random_state=0)
     prox = ForestProximity(RandomForestClassifier(100, random_state=0)).fit(X[:400], y[:400])
-    trust = trust_scores(prox, y[:400], X[400:])
+    trust = trust_scores(prox, X[400:], y=y[:400])
     wrong = prox.forest_.predict(X[400:]) != y[400:]
     assert wrong.sum() > 20
     assert trust[wrong].mean() < trust[~wrong].mean() - 0.05
@@ -253,22 +253,22 @@ def test_trust_looks_into_pipelines(iris):
     X, y = iris
     forest = RandomForestClassifier(60, oob_score=True, random_state=0)
     prox = ForestProximity(make_pipeline(StandardScaler(), forest), "uniform").fit(X, y)
-    assert 0 < trust_scores(prox, y).min() < 0.9
+    assert 0 < trust_scores(prox, y=y).min() < 0.9
 
 
 def test_trust_does_not_take_itself_for_a_witness(iris):
     X, y = iris
     prox = ForestProximity(RandomForestClassifier(60, random_state=0), diagonal="one").fit(X, y)
     with pytest.raises(ValueError, match="does not tell which training samples"):
-        trust_scores(prox, y)
+        trust_scores(prox, y=y)
 
 
 def test_trust_needs_to_know_what_was_right(iris):
     X, y = iris
     prox = ForestProximity(RandomForestClassifier(40, random_state=0), "uniform").fit(X, y)
     with pytest.raises(ValueError, match="use 'gap', fit the forest with oob_score=True, or give"):
-        trust_scores(prox, y)
+        trust_scores(prox, y=y)
     with pytest.raises(ValueError, match="correct has 3 rows, but there are 150"):
-        trust_scores(prox, y, correct=[True] * 3)
+        trust_scores(prox, y=y, correct=[True] * 3)
     with pytest.raises(TypeError, match="Wrap a forest"):
-        trust_scores(prox.forest_, y)
+        trust_scores(prox.forest_, y=y)

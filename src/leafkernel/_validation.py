@@ -128,6 +128,16 @@ def check_values(values: Any, n_samples: int) -> npt.NDArray[np.float64]:
     return array
 
 
+def check_length(name: str, values: Any, n_samples: int) -> None:
+    """Refuse anything but one row for each training sample."""
+    n_rows = values.shape[0] if hasattr(values, "shape") else len(values)
+    if n_rows != n_samples:
+        raise ValueError(
+            f"{name} has {n_rows} rows, but there are {n_samples} training samples; give one "
+            "for each, in the order of fit."
+        )
+
+
 def refuse_masked(name: str, values: Any) -> None:
     """Refuse an array with masked values: everything here would read what is under the mask."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():

@@ -25,7 +25,7 @@ TOO_LARGE_ADVICE = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Forecast:
     """What ``proximity()`` would take.
 
@@ -88,6 +88,8 @@ class Forecast:
                 f"  advice            {self.advice}",
             ]
         )
+
+    __repr__ = __str__
 
 
 def forecast(product: Product, engine: Engine, *, limit: int) -> Forecast:

@@ -20,7 +20,9 @@ from leafkernel import forests
 from leafkernel._memory import available_bytes, format_bytes, parse_bytes
 from leafkernel._progress import progress_bar
 from leafkernel._repr import FittedRepr
+from leafkernel._row_labels import index_of, labels_at, positions_of
 from leafkernel._tags import InheritedTags
+from leafkernel._targets import Targets
 from leafkernel._validation import (
     check_choice,
     check_columns,
@@ -28,7 +30,6 @@ from leafkernel._validation import (
     check_dtype,
     check_flag,
     check_names_out,
-    check_row_numbers,
     check_values,
     count_threads,
     refuse_masked,
@@ -95,6 +96,12 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         The maps over the training samples.
     n_trees_, n_leaves_, n_samples_fit_ : int
         Trees, leaves over all trees, and training samples.
+    y_ : ndarray or None
+        The targets that were passed to :meth:`fit`. Tasks use them unless they are given others.
+    index_ : pandas.Index or range
+        Labels of the training samples: the index of X if X is a pandas data frame with an index of
+        its own, otherwise positions. Methods and tasks that take training samples take these
+        labels: ``index_[3]`` is the label of the sample at position 3.
     n_features_in_ : int
         Number of features seen during fit.
     feature_names_in_ : ndarray of str
@@ -131,6 +138,9 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
     n_samples_fit_: int
     n_features_in_: int
     feature_names_in_: npt.NDArray[np.object_]
+    y_: Any
+    index_: Any
+    _targets: Targets
     _router: forests.FittedForest
 
     def __init__(
@@ -254,6 +264,9 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         fitted.n_trees_ = stats.n_trees
         fitted.n_leaves_ = stats.n_leaves
         fitted.n_samples_fit_ = samples.n_samples
+        fitted.index_ = index_of(X, samples.n_samples)
+        fitted._targets = Targets(y)
+        fitted.y_ = fitted._targets.values
         fitted._router = forest
         # Only now does anything change here, and all of it in one step. A fit that fails leaves an
         # earlier one as it was, and another thread sees the old fit or the new one, never a mix.
@@ -325,8 +338,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
 
         Parameters
         ----------
-        rows : array-like of int of shape (k,)
-            The training samples.
+        rows : array-like of shape (k,)
+            Labels of the training samples (see ``index_``).
         X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
             As in :meth:`proximity`.
 
@@ -336,23 +349,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             ``proximity(X)[:, rows]``, at the cost of k columns.
         """
         fitted = self._snapshot()
-        product, kernel = fitted._product(X), fitted.kernel_
-        rows = check_row_numbers("rows", rows, fitted.n_samples_fit_)
-        n_threads = count_threads(fitted.n_jobs)
-        matrix = fitted._engine().rows(kernel.toward(product, rows, n_threads=n_threads))
-        if X is None and kernel.own_diagonal is not None:
-            found = matrix.tocoo()
-            others = found.row != rows[found.col]
-            parts = (
-                (found.data[others], kernel.own_diagonal[rows].astype(matrix.dtype)),
-                (found.row[others], rows),
-                (found.col[others], np.arange(len(rows))),
-            )
-            data, *places = map(np.concatenate, parts)
-            matrix = csr_array((data, tuple(places)), shape=matrix.shape)
-            matrix.eliminate_zeros()
-            matrix.sort_indices()
-        return matrix
+        return fitted._proximity_to(positions_of(fitted.index_, "rows", rows), X)
 
     def kneighbors(
         self, X: Any = None, n_neighbors: int = 10
@@ -387,6 +384,56 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             )
         with progress_bar("kneighbors", product.n_rows, enabled=fitted.progress) as on_progress:
             return fitted._engine().nearest(product, n_neighbors, on_progress)
+
+    def neighbors_frame(self, X: Any = None, n_neighbors: int = 10) -> Any:
+        """Return the nearest training samples as a table, with the labels of your data frames.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
+            As in :meth:`kneighbors`.
+        n_neighbors : int, default=10
+            Number of neighbors. A sample that is similar to fewer has fewer lines.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One line for each pair, most similar first: ``sample``, the label of the sample;
+            ``rank`` from 1; ``neighbor``, the label of the training sample; ``position`` of the
+            neighbor in the training data; ``proximity``; and ``target``, if :meth:`fit` was given
+            one target for each sample.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from sklearn.ensemble import RandomForestClassifier
+        >>> from leafkernel import ForestProximity
+        >>> X = pd.DataFrame({"height": [20.0, 21, 35, 36]}, index=["ant", "bee", "cat", "dog"])
+        >>> forest = RandomForestClassifier(random_state=0)
+        >>> prox = ForestProximity(forest, "uniform").fit(X, ["insect"] * 2 + ["mammal"] * 2)
+        >>> prox.neighbors_frame(n_neighbors=1)[["sample", "neighbor", "target"]]
+          sample neighbor  target
+        0    ant      bee  insect
+        1    bee      ant  insect
+        2    cat      dog  mammal
+        3    dog      cat  mammal
+        """
+        pandas = import_module("pandas")
+        fitted = self._snapshot()
+        similarity, neighbors = fitted.kneighbors(X, n_neighbors)
+        index = fitted.index_ if X is None else index_of(X, len(neighbors))
+        sample, rank = np.nonzero(similarity > 0)
+        position = neighbors[sample, rank]
+        columns = {
+            "sample": labels_at(index, sample),
+            "rank": rank + 1,
+            "neighbor": labels_at(fitted.index_, position),
+            "position": position,
+            "proximity": similarity[sample, rank],
+        }
+        if fitted.y_ is not None and fitted.y_.ndim == 1:
+            columns["target"] = fitted.y_[position]
+        return pandas.DataFrame(columns)
 
     def kneighbors_graph(
         self,
@@ -741,6 +788,26 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
                         on_progress(rows.stop)
 
         return blocks()
+
+    def _proximity_to(self, rows: npt.NDArray[np.int64], X: Any = None) -> csr_array:
+        """Return columns of P, given the positions of training samples."""
+        fitted = self._snapshot()
+        product, kernel = fitted._product(X), fitted.kernel_
+        n_threads = count_threads(fitted.n_jobs)
+        matrix = fitted._engine().rows(kernel.toward(product, rows, n_threads=n_threads))
+        if X is None and kernel.own_diagonal is not None:
+            found = matrix.tocoo()
+            others = found.row != rows[found.col]
+            parts = (
+                (found.data[others], kernel.own_diagonal[rows].astype(matrix.dtype)),
+                (found.row[others], rows),
+                (found.col[others], np.arange(len(rows))),
+            )
+            data, *places = map(np.concatenate, parts)
+            matrix = csr_array((data, tuple(places)), shape=matrix.shape)
+            matrix.eliminate_zeros()
+            matrix.sort_indices()
+        return matrix
 
     def _limit(self) -> int:
         return available_bytes() if self.max_memory is None else parse_bytes(self.max_memory)

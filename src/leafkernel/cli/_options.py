@@ -58,9 +58,11 @@ class Scheme(str, Enum):
 class Convention(str, Enum):
     """How proximities become scores."""
 
+    auto = "auto"
     breiman = "breiman"
     rfgap = "rfgap"
     raw = "raw"
+    residual = "residual"
 
 
 # Ways to draw a map, by the names that the explorer has for them, which takes long to import.

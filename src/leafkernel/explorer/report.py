@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy.sparse import issparse
 
 from leafkernel._files import open_whole
-from leafkernel._validation import check_choice, check_count, column_names
+from leafkernel._validation import check_choice, check_count, check_length, column_names
 from leafkernel.explorer._blob import Blob
 from leafkernel.explorer._columns import PageColumn, as_text, read_columns
 from leafkernel.explorer._forest import (
@@ -35,7 +35,7 @@ from leafkernel.forests import RawLeaves
 from leafkernel.forests._base import numbered_names
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks import outlier_scores
-from leafkernel.tasks._base import check_length, check_proximity, check_same_samples
+from leafkernel.tasks._base import check_proximity, check_same_samples
 
 Array = npt.NDArray[Any]
 
@@ -201,7 +201,7 @@ def build_report(
     neighbors = np.where(similarity > 0, neighbors, -1)
     makers = count_makers(others)
     step("outliers and prototypes")
-    outliers = outlier_scores(others, None if judgement.classes is None else judgement.target)
+    outliers = outlier_scores(others, judgement.target, X=X)
     typical = prototypes(others, judgement, columns)
     reasons = None
     if trees is not None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from leafkernel._validation import check_count
+from leafkernel._row_labels import labels_at
+from leafkernel._validation import check_count, check_length
 from leafkernel.plots._colors import Target
 from leafkernel.plots._columns import Column, Columns
 from leafkernel.plots._style import (
@@ -20,7 +21,7 @@ from leafkernel.plots._style import (
     short,
 )
 from leafkernel.proximity import ForestProximity
-from leafkernel.tasks._base import check_length, check_proximity
+from leafkernel.tasks._base import check_proximity
 from leafkernel.tasks._query import new_sample, training_row
 
 # Differences beyond this many standard deviations all have the deepest colour.
@@ -35,7 +36,7 @@ def plot_neighbors(
     X: Any,
     y: Any = None,
     *,
-    row: int | None = None,
+    row: Any = None,
     x: Any = None,
     n_neighbors: int = 10,
     features: Any = None,
@@ -57,9 +58,10 @@ def plot_neighbors(
     X : {array-like, dataframe} of shape (n, n_features)
         The training samples.
     y : array-like of shape (n,), default=None
-        Their classes or numbers, to colour bars by.
-    row : int, default=None
-        A training sample, in its training role.
+        Their classes or numbers, to color bars by. By default those that ``prox`` was fitted on.
+    row : label, default=None
+        A training sample: its label in the index of the data frame that ``prox`` was fitted on, or
+        its position if there was none.
     x : {array-like, dataframe} of shape (1, n_features) or (n_features,), default=None
         Or a new sample.
     n_neighbors : int, default=10
@@ -105,7 +107,7 @@ def plot_neighbors(
         raise ValueError(f"give x, a new sample, or row, a training sample; got {given}.")
     columns = Columns(X)
     columns.rename(feature_names)
-    target = Target.of(y, prox.n_samples_fit_, what="training samples")
+    target = Target.of(prox.y_ if y is None else y, prox.n_samples_fit_, what="training samples")
     query = new_sample(prox, x, "x") if row is None else training_row(prox, row, "row")
     k = min(check_count("n_neighbors", n_neighbors), prox.n_samples_fit_ - (query.row is not None))
     similarity, near = (part[0] for part in prox._engine().nearest(query.product, k))
@@ -122,10 +124,14 @@ def plot_neighbors(
     bars, table = panels(ax, (part, 1 - part), space=0.02).ravel()
     is_gap = prox.scheme_.name == "gap" and not prox.kernel_.symmetrize
     _draw_bars(bars, target, near, similarity, is_gap=is_gap)
-    name = "new sample" if query.row is None else f"row {query.row}"
+    name = "new sample" if query.row is None else f"row {row}"
+    labels = labels_at(prox.index_, near)
     _draw_table(table, columns, shown, sample, near)
     bars.set_ylim(*table.get_ylim())
-    bars.set_yticks([-1, *range(len(near))], [name, *(_name(target, i) for i in near)])
+    bars.set_yticks(
+        [-1, *range(len(near))],
+        [name, *(_name(target, i, label) for i, label in zip(near, labels, strict=True))],
+    )
     bars.get_yticklabels()[0].set_fontweight("bold")
     if target.classes is None:
         target.colorbar(ax)
@@ -192,12 +198,12 @@ def _is_nan(value: Any) -> bool:
     return value is None or (isinstance(value, (float, np.floating)) and bool(np.isnan(value)))
 
 
-def _name(target: Target, row: int) -> str:
+def _name(target: Target, row: int, label: Any) -> str:
     if not target.label:
-        return f"row {row}"
+        return f"row {label}"
     if target.classes is None:
-        return f"row {row}: {number(float(target.values[row]))}"
-    return f"row {row}: {short(target.classes[target.values[row]], 16)}"
+        return f"row {label}: {number(float(target.values[row]))}"
+    return f"row {label}: {short(target.classes[target.values[row]], 16)}"
 
 
 def _draw_bars(ax: Any, target: Target, near: Array, similarity: Array, *, is_gap: bool) -> None:

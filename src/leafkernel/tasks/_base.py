@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from math import isnan
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor, RandomTreesEmbedding
 from sklearn.utils import _safe_indexing, check_consistent_length
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 
 from leafkernel._repr import FittedRepr
+from leafkernel._targets import Codes, Target, check_labels, refuse_missing, target_of
 from leafkernel._validation import check_columns, check_values, count_threads, refuse_masked
 from leafkernel.forests import Unavailable, fit_if_needed
 from leafkernel.proximity import ForestProximity
 from leafkernel.schemes import Boosted, OutOfBag, Uniform, WeightScheme
 
 Array = npt.NDArray[Any]
-Target = Literal["classes", "numbers", "none"]
 Task = TypeVar("Task", bound="ProximityTask")
 
 _FORESTS = {
@@ -27,9 +26,6 @@ _FORESTS = {
     "numbers": RandomForestRegressor,
     "none": RandomTreesEmbedding,
 }
-
-# Floats with more values than these are numbers, not classes.
-_MOST_FLOAT_CLASSES = 20
 
 # The rows of X that are looked at to see whether a fitted proximity was fitted on them.
 _ROWS_COMPARED = 100
@@ -78,7 +74,8 @@ class ProximityTask(FittedRepr):
         X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
             Training samples.
         y : array-like of shape (n,) or (n, n_outputs), default=None
-            Targets, as the forest takes them; predictors need them.
+            Targets, as the forest takes them; predictors need them. By default those that a fitted
+            ``proximity`` was fitted on.
         sample_weight : array-like of shape (n,), default=None
             Weights for (or of) the forest's fit.
 
@@ -87,6 +84,8 @@ class ProximityTask(FittedRepr):
         object
             Itself.
         """
+        if y is None and isinstance(self.proximity, ForestProximity) and is_fitted(self.proximity):
+            y = self.proximity.y_
         if y is not None:
             refuse_missing(y)
         y = self._check(y)
@@ -160,17 +159,6 @@ def is_scheme(given: Any) -> bool:
     return isinstance(given, (str, WeightScheme)) or function
 
 
-def target_of(y: Any) -> Target:
-    """Return what a forest for these targets predicts."""
-    if y is None:
-        return "none"
-    refuse_missing(y)
-    values = np.asarray(y)
-    # scikit-learn takes floats without a fraction for classes, however many there are.
-    many = values.dtype.kind == "f" and len(np.unique(values)) > _MOST_FLOAT_CLASSES
-    return "numbers" if many or type_of_target(y).startswith("continuous") else "classes"
-
-
 def is_fitted(proximity: ForestProximity) -> bool:
     """Return whether a proximity is fitted."""
     return hasattr(proximity, "kernel_")
@@ -222,38 +210,6 @@ def check_same_samples(proximity: ForestProximity, X: Any) -> None:
         )
 
 
-def check_labels(y: Any, n_samples: int) -> tuple[Array, npt.NDArray[np.intp]]:
-    """Return the classes, sorted, and the code of each training sample's class."""
-    refuse_missing(y)
-    labels = np.asarray(y)
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels.ravel()
-    if labels.ndim != 1:
-        raise ValueError(f"y must hold one label for each sample; got shape {labels.shape}.")
-    check_length("y", labels, n_samples)
-    if labels.dtype.kind == "f" and target_of(labels) == "numbers":
-        raise ValueError(
-            f"y holds numbers ({len(np.unique(labels))} different ones), but classes are needed "
-            "here; give a class for each sample, as integers or text."
-        )
-    classes, codes = np.unique(labels, return_inverse=True)
-    return classes, codes.astype(np.intp)
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and isnan(value))
-
-
-def refuse_missing(y: Any) -> None:
-    """Refuse targets of any type that are missing, masked or infinite."""
-    refuse_masked("y", y)
-    values = np.asarray(y)
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
-        raise ValueError("Input y contains NaN or infinity; give every training sample a target.")
-    if values.dtype.kind == "O" and any(map(_is_missing, values.flat)):
-        raise ValueError("Input y contains missing values; give every training sample a target.")
-
-
 def check_classes(y: Any, task: object) -> Array:
     """Return the classes given to a classifier, shape (n,), or say what is wrong with them."""
     if y is None:
@@ -265,14 +221,23 @@ def check_classes(y: Any, task: object) -> Array:
     return labels
 
 
-def check_length(name: str, values: Any, n_samples: int) -> None:
-    """Refuse anything but one row for each training sample."""
-    n_rows = values.shape[0] if hasattr(values, "shape") else len(values)
-    if n_rows != n_samples:
+def targets_of(prox: ForestProximity, y: Any) -> Any:
+    """Return the targets that were given, or those that the proximity was fitted on."""
+    if y is not None:
+        return y
+    if prox.y_ is None:
         raise ValueError(
-            f"{name} has {n_rows} rows, but there are {n_samples} training samples; give one "
-            "for each, in the order of fit."
+            "targets are needed, but the proximity was fitted without any; pass y, one target for "
+            "each training sample."
         )
+    return prox.y_
+
+
+def labels_of(prox: ForestProximity, y: Any) -> tuple[Array, Codes]:
+    """Return the classes, sorted, and the code of each training sample's class."""
+    if targets_of(prox, y) is prox.y_:
+        return prox._targets.labels
+    return check_labels(y, prox.n_samples_fit_)
 
 
 def indicators(codes: npt.NDArray[np.intp], n_classes: int) -> npt.NDArray[np.float64]:
@@ -286,6 +251,7 @@ def read_targets(
     prox: ForestProximity, y: Any
 ) -> tuple[Array, Array | None, npt.NDArray[np.float64]]:
     """Return the targets, the classes if they are any, and numbers to average, shape (n, c)."""
+    y = targets_of(prox, y)
     refuse_masked("y", y)
     targets = np.asarray(y)
     if targets.ndim == 2 and targets.shape[1] == 1:
@@ -297,5 +263,5 @@ def read_targets(
         )
     if prox._router.predicts_numbers() or target_of(targets) == "numbers":
         return targets, None, check_values(targets, prox.n_samples_fit_)[:, None]
-    classes, codes = check_labels(targets, prox.n_samples_fit_)
+    classes, codes = labels_of(prox, y)
     return targets, classes, indicators(codes, len(classes))

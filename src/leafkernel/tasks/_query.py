@@ -1,4 +1,4 @@
-"""One sample that is asked about: a training sample by its number, or a new one."""
+"""One sample that is asked about: a training sample by its label, or a new one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from leafkernel._validation import check_row_numbers
+from leafkernel._row_labels import position_of
 from leafkernel.kernel import Product
 from leafkernel.proximity import ForestProximity
 
@@ -21,7 +21,7 @@ class Query:
     label : str
         What to call it.
     row : int or None
-        Its number, if it is a training sample.
+        Its position, if it is a training sample.
     product : Product
         Its row of P, yet to be computed.
     """
@@ -31,16 +31,23 @@ class Query:
     product: Product
 
 
-def is_row_number(sample: Any) -> bool:
-    """Return whether a sample is given as the number of a training sample."""
-    return isinstance(sample, (int, np.integer)) and not isinstance(sample, bool)
+def is_row_label(prox: ForestProximity, sample: Any) -> bool:
+    """Return whether a sample is given as the label of a training sample."""
+    if isinstance(sample, bool):
+        return False
+    if isinstance(sample, tuple):  # of a hierarchical index, or the values of a new sample
+        return getattr(prox.index_, "nlevels", 1) == len(sample) != prox.n_features_in_
+    return np.ndim(sample) == 0
 
 
 def training_row(prox: ForestProximity, row: Any, name: str) -> Query:
-    """Return a training sample in its training role."""
-    number = int(check_row_numbers(name, np.asarray([row]), prox.n_samples_fit_)[0])
-    product = prox.kernel_.training_product(slice(number, number + 1))
-    return Query(f"training row {number}", number, product)
+    """Return a training sample, compared using its out-of-bag trees."""
+    position = position_of(prox.index_, name, row)
+    product = prox.kernel_.training_product(slice(position, position + 1))
+    label = f"training row {row}"
+    if not isinstance(prox.index_, range):
+        label += f" (position {position})"
+    return Query(label, position, product)
 
 
 def as_one_row(sample: Any, name: str) -> Any:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from leafkernel._progress import track
+from leafkernel._row_labels import frame_of, labels_at
 from leafkernel._validation import check_count, check_flag, warn
 from leafkernel.proximity import ForestProximity
 from leafkernel.schemes import Gap
 from leafkernel.tasks._base import check_proximity, read_targets, without_self
+from leafkernel.tasks._old_calls import took_y_first
 from leafkernel.tasks._paths import TreePaths, read_trees
 from leafkernel.tasks._query import Query, as_one_row, new_sample, number, training_row
 
@@ -33,7 +34,9 @@ class PredictionExplanation:
     sample : str
         What was asked about.
     rows : ndarray of int64 of shape (k,)
-        The training rows shown, by falling proximity, ties by number.
+        Positions of the training rows shown, by falling proximity, then by position.
+    row_labels : ndarray of shape (k,)
+        Their labels in the index of the data frame, or their positions if there was none.
     proximities : ndarray of float64 of shape (k,)
         The sample's proximity to each.
     shares : ndarray of float64 of shape (k,)
@@ -59,6 +62,7 @@ class PredictionExplanation:
 
     sample: str
     rows: npt.NDArray[np.int64]
+    row_labels: Array
     proximities: Doubles
     shares: Doubles
     targets: Array
@@ -83,17 +87,21 @@ class PredictionExplanation:
         Returns
         -------
         pandas.DataFrame
-            One line for each row shown, with its number as the index; for classes, a column
+            One line for each row shown, with its label as the index; for classes, a column
             ``adds_to_<class>`` for each.
         """
-        pandas = import_module("pandas")
-        columns = {"proximity": self.proximities, "share": self.shares, "target": self.targets}
+        columns = {
+            "position": self.rows,
+            "proximity": self.proximities,
+            "share": self.shares,
+            "target": self.targets,
+        }
         if self.classes is None:
             columns["adds"] = self.contributions
         else:
             parts = zip(self.classes, self.contributions.T, strict=True)
             columns.update({f"adds_to_{name}": part for name, part in parts})
-        return pandas.DataFrame(columns, index=pandas.Index(self.rows, name="row"))
+        return frame_of(columns, self.row_labels)
 
     def _say(self, prediction: Any) -> str:
         if self.classes is None:
@@ -120,7 +128,12 @@ class PredictionExplanation:
         else:
             heads, texts = ["class"], [[str(label) for label in self.targets]]
         heads = ["row", "share", *heads]
-        texts = [[str(row) for row in self.rows], [f"{s:.1%}" for s in self.shares], *texts]
+        labels = [str(label) for label in self.row_labels]
+        texts = [
+            labels,
+            [f"{s:.1%}" for s in self.shares],
+            *texts,
+        ]
         widths = [max(map(len, [head, *text])) for head, text in zip(heads, texts, strict=True)]
         lines = [
             "  " + "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
@@ -135,8 +148,9 @@ class PredictionExplanation:
     __repr__ = __str__
 
 
+@took_y_first("x")
 def explain_prediction(
-    prox: ForestProximity, y: Any, x: Any = None, *, row: int | None = None, n: int = 10
+    prox: ForestProximity, x: Any = None, *, row: Any = None, y: Any = None, n: int = 10
 ) -> PredictionExplanation:
     """Tell which training rows made a prediction, and how much of it each makes up.
 
@@ -148,13 +162,14 @@ def explain_prediction(
     ----------
     prox : ForestProximity
         A fitted proximity.
-    y : array-like of shape (n_samples,)
-        Targets of the training samples: labels of classes, or numbers. Whole numbers are classes
-        unless the forest is a regressor.
     x : {array-like, dataframe} of shape (1, n_features) or (n_features,), default=None
         A new sample.
-    row : int, default=None
-        Instead of x, a training sample in its training role.
+    row : label, default=None
+        Instead of x, a training sample: its label in the index of the data frame that ``prox`` was
+        fitted on, or its position if there was none.
+    y : array-like of shape (n_samples,), default=None
+        Targets of the training samples: labels of classes, or numbers. Whole numbers are classes
+        unless the forest is a regressor. By default those that ``prox`` was fitted on.
     n : int, default=10
         How many rows to show; fewer where fewer have a share.
 
@@ -176,9 +191,8 @@ def explain_prediction(
     >>> from leafkernel.tasks.explanation import explain_prediction
     >>> data = load_iris()
     >>> prox = ForestProximity(RandomForestClassifier(100, random_state=0))
-    >>> prox = prox.fit(data.data, data.target)
-    >>> labels = data.target_names[data.target]
-    >>> explain_prediction(prox, labels, [6.1, 2.8, 4.9, 1.7], n=3)
+    >>> prox = prox.fit(data.data, data.target_names[data.target])
+    >>> explain_prediction(prox, [6.1, 2.8, 4.9, 1.7], n=3)
     Prediction for a new sample: virginica 60.0%, versicolor 40.0%
     Made by 100 training rows, of which these 3 make up 21.8%:
       row  share       class
@@ -208,6 +222,7 @@ def explain_prediction(
     return PredictionExplanation(
         sample=query.label,
         rows=near[:n],
+        row_labels=labels_at(prox.index_, near[:n]),
         proximities=found.data[order[:n]],
         shares=shares[:n],
         targets=targets[near[:n]],

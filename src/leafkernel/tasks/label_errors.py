@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.isotonic import IsotonicRegression
 
+from leafkernel._row_labels import frame_of, labels_at
 from leafkernel._validation import check_share
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import (
     Array,
-    check_labels,
     check_proximity,
     indicators,
+    labels_of,
     without_self,
 )
 
@@ -36,7 +36,9 @@ class LabelErrors:
     Attributes
     ----------
     rows : ndarray of int64 of shape (k,)
-        The samples, by falling score.
+        Positions of the samples, by falling score.
+    row_labels : ndarray of shape (k,)
+        Their labels in the index of the data frame, or their positions if there was none.
     labels, suggested : ndarray of shape (k,)
         Their labels, and the label that similar samples have.
     scores : ndarray of float64 of shape (n,)
@@ -53,6 +55,7 @@ class LabelErrors:
     """
 
     rows: npt.NDArray[np.int64]
+    row_labels: Array
     labels: Array
     suggested: Array
     scores: Doubles
@@ -67,16 +70,16 @@ class LabelErrors:
         Returns
         -------
         pandas.DataFrame
-            One line for each, with its number as the index.
+            One line for each, with its label in your data frame as the index.
         """
-        pandas = import_module("pandas")
         columns = {
+            "position": self.rows,
             "label": self.labels,
             "suggested": self.suggested,
             "score": self.scores[self.rows],
             "probability": self.probabilities[self.rows],
         }
-        return pandas.DataFrame(columns, index=pandas.Index(self.rows, name="row"))
+        return frame_of(columns, self.row_labels)
 
     def __str__(self) -> str:
         n = len(self.scores)
@@ -86,9 +89,13 @@ class LabelErrors:
         lines = [
             f"{head} (about {self.false_discovery_rate:.0%} of these are right after all):",
             *(
-                f"  row {row}: {label}, but similar rows are {other} ({self.scores[row]:.0%})"
-                for row, label, other in zip(
-                    self.rows[:_MOST_SHOWN], self.labels, self.suggested, strict=False
+                f"  row {name}: {label}, but similar rows are {other} ({self.scores[row]:.0%})"
+                for row, name, label, other in zip(
+                    self.rows[:_MOST_SHOWN],
+                    self.row_labels,
+                    self.labels,
+                    self.suggested,
+                    strict=False,
                 )
             ),
         ]
@@ -100,7 +107,7 @@ class LabelErrors:
 
 
 def find_label_errors(
-    prox: ForestProximity, y: Any, *, false_discovery_rate: float = 0.3
+    prox: ForestProximity, y: Any = None, *, false_discovery_rate: float = 0.3
 ) -> LabelErrors:
     r"""Find training samples whose labels are probably wrong.
 
@@ -111,8 +118,8 @@ def find_label_errors(
     ----------
     prox : ForestProximity
         A fitted proximity. "gap" is a good choice; all schemes rank about equally well.
-    y : array-like of shape (n,)
-        Labels of the training samples, as the forest was fitted on.
+    y : array-like of shape (n,), default=None
+        Labels of the training samples. By default those that ``prox`` was fitted on.
     false_discovery_rate : float, default=0.3
         The share of right labels to accept among those that are reported. Smaller values report
         fewer samples.
@@ -143,12 +150,12 @@ def find_label_errors(
     >>> X, y = load_iris(return_X_y=True)
     >>> y[[3, 25, 140]] = [1, 2, 0]
     >>> prox = ForestProximity(RandomForestClassifier(200, random_state=0)).fit(X, y)
-    >>> sorted(find_label_errors(prox, y).rows[:3].tolist())
+    >>> sorted(find_label_errors(prox).rows[:3].tolist())
     [3, 25, 140]
     """
     prox = without_self(check_proximity(prox))
     accepted = check_share("false_discovery_rate", false_discovery_rate, example=0.3)
-    classes, codes = check_labels(y, prox.n_samples_fit_)
+    classes, codes = labels_of(prox, y)
     if len(classes) < 2:
         raise ValueError("find_label_errors needs at least two classes; y holds one.")
     shares = _shares(prox, codes, len(classes))
@@ -165,6 +172,7 @@ def find_label_errors(
     shares[everyone, codes] = -1.0
     return LabelErrors(
         rows=rows.astype(np.int64),
+        row_labels=labels_at(prox.index_, rows),
         labels=classes[codes[rows]],
         suggested=classes[shares[rows].argmax(axis=1)],
         scores=scores,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -12,74 +10,42 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from leafkernel._validation import check_choice
+from leafkernel._targets import target_of
+from leafkernel._validation import check_choice, check_columns, check_length
 from leafkernel.proximity import ForestProximity
+from leafkernel.schemes import Boosted, OutOfBag, Uniform
 from leafkernel.tasks._as_new import AsNew
 from leafkernel.tasks._base import (
     Array,
     ProximityTask,
-    check_labels,
     check_proximity,
-    indicators,
-    target_of,
+    labels_of,
     with_constant_diagonal,
 )
+from leafkernel.tasks._outlier_judge import CONVENTIONS, DESERVES_A_LOOK, Judge, match
+from leafkernel.tasks._outlying_numbers import FeatureScores, residual_scores
 
-Blocks = Iterator[tuple[slice, Any]]
-
-# Breiman's rule of thumb: "generally, if the measure is greater than 10, the case should be
-# carefully inspected".
-_BREIMANS_THRESHOLD = 10.0
-
-# The median absolute deviation of normal data times this is its standard deviation.
-_NORMAL_MAD = 1.4826
-# The same for the mean absolute deviation, which stands in where the median is zero.
-_NORMAL_MEAN_AD = 1.2533
-# Raw measures that differ by less, relatively, are the same in single precision.
-_ROUNDING = 1e-6
-
-
-@dataclass(frozen=True)
-class Convention:
-    """How proximities become outlier scores.
-
-    Attributes
-    ----------
-    scale_rows : bool
-        Whether each row of proximities is divided by its largest.
-    spread_factor : float
-        What the median absolute deviation is multiplied with.
-    absolute : bool
-        Whether scores are distances from the median, on either side.
-    standardize : bool
-        Whether scores are standardised within each class at all.
-    """
-
-    scale_rows: bool = False
-    spread_factor: float = _NORMAL_MAD
-    absolute: bool = False
-    standardize: bool = True
-
-
-CONVENTIONS = {
-    "breiman": Convention(),
-    "rfgap": Convention(scale_rows=True, spread_factor=1.0, absolute=True),
-    "raw": Convention(standardize=False),
-}
+_CONVENTIONS = ("auto", *CONVENTIONS, "residual")
 
 
 def outlier_scores(
-    prox: ForestProximity, y: Any = None, *, convention: str = "breiman"
+    prox: ForestProximity, y: Any = None, *, X: Any = None, convention: str = "auto"
 ) -> npt.NDArray[np.float64]:
-    r"""Return how much of an outlier each training sample is within its class.
+    r"""Return how much of an outlier each training sample is. Scores above 10 deserve a look.
+
+    For classes, the score tells how few samples of its own class a sample is similar to:
 
     .. math:: \mathrm{raw}_i = \frac{n}{\sum_{j: y_j = y_i} P_{ij}^2}, \qquad
               \mathrm{score}_i = \frac{\mathrm{raw}_i - \mathrm{median}}{1.4826 \cdot \mathrm{MAD}}
 
-    with the median and the MAD over the samples of the class. P_ii is one under "uniform", "oob"
-    and "boosted", as in R. Under other schemes it would depend on the sample, and is zero. A sum of
-    zero counts as one, as in R, or as half of the smallest other sum where that is less: a sample
-    that is similar to none of its class must not look like a normal one.
+    with the median and the MAD over the samples of the class. For numbers, the score tells how far
+    a target lies from the targets of similar samples:
+
+    .. math:: \mathrm{score}_i = \frac{10}{3.5} \cdot
+              \frac{|y_i - \hat y_i|}{1.4826 \cdot \mathrm{median}_j |y_j - \hat y_j|}
+
+    where :math:`\hat y_i` is the mean of the other targets, weighted by proximity. With "gap" it is
+    the forest's out-of-bag prediction.
 
     To find wrong labels, use :func:`find_label_errors`, which is made for it.
 
@@ -88,49 +54,77 @@ def outlier_scores(
     prox : ForestProximity
         A fitted proximity.
     y : array-like of shape (n,), default=None
-        Classes of the training samples. With none, or with the numbers that a regressor predicts,
-        all samples are compared with all.
-    convention : {"breiman", "rfgap", "raw"}, default="breiman"
-        "breiman" is the formula above, as in R's ``outlier``: scores above 10 deserve a look.
-        "rfgap" divides each row of P by its maximum, takes the absolute value, and leaves the
-        1.4826 out, as the authors of RF-GAP do. "raw" is the raw measure, which compares samples
-        across classes: often the better one to look for wrong labels with.
+        Targets of the training samples. By default those that ``prox`` was fitted on. Without any,
+        all samples are compared with all; so they are if y holds the same class for all.
+    X : {array-like, sparse matrix, dataframe} of shape (n, n_features), default=None
+        The training samples. For numbers, give them to find unusual features, too: the score is
+        then the larger of the formula above and of Breiman's score of the features alone, by
+        totally random trees. It is not used for classes.
+    convention : {"auto", "breiman", "rfgap", "raw", "residual"}, default="auto"
+        "auto" is "residual" for numbers and "breiman" otherwise. "breiman" is the first formula, as
+        in R's ``outlier``. "rfgap" divides each row of P by its maximum, takes the absolute value,
+        and leaves the 1.4826 out, as the authors of RF-GAP do. "raw" is the raw measure, which
+        compares samples across classes. "residual" is the second formula.
 
     Returns
     -------
     ndarray of shape (n,)
-        Scores, larger for outliers. Where more than half of a class have the same raw measure, the
-        mean absolute deviation takes the place of the MAD, which is zero.
+        Scores, larger for outliers.
+
+    Notes
+    -----
+    P_ii is one under "uniform", "oob" and "boosted", as in R, and the scores equal those of R.
+    Under other schemes it would depend on the sample, and is zero. The raw measure then has no
+    upper end, and scores above 10 continue on a logarithmic scale: 20 stands for 100, 30 for 1000.
+
+    A sum of zero counts as one, as in R, or as half of the smallest other sum where that is less: a
+    sample that is similar to none of its class must not look like a normal one. Where more than
+    half of a class have the same raw measure, the mean absolute deviation takes the place of the
+    MAD, which is zero.
 
     Examples
     --------
-    >>> from sklearn.datasets import load_iris
-    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from sklearn.datasets import load_diabetes, load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
     >>> from leafkernel import ForestProximity
     >>> from leafkernel.tasks import outlier_scores
     >>> X, y = load_iris(return_X_y=True)
     >>> prox = ForestProximity(RandomForestClassifier(random_state=0), "oob").fit(X, y)
-    >>> int(outlier_scores(prox, y).argmax()) in (70, 83, 106, 119, 133)  # the usual suspects
+    >>> int(outlier_scores(prox).argmax()) in (70, 83, 106, 119, 133)  # the usual suspects
     True
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> y[7] = 900  # far more than any other
+    >>> prox = ForestProximity(RandomForestRegressor(random_state=0)).fit(X, y)
+    >>> int(outlier_scores(prox).argmax())
+    7
     """
-    prox = with_constant_diagonal(check_proximity(prox))
-    check_choice("convention", convention, CONVENTIONS)
-    return _Judge(_blocks_of(prox), _codes_of(prox, y), convention).of_training()
+    prox = check_proximity(prox)
+    check_choice("convention", convention, _CONVENTIONS)
+    y = prox.y_ if y is None else y
+    if _resolve(convention, prox, y) == "residual":
+        if y is None:
+            raise ValueError("convention='residual' needs targets; pass y.")
+        scores = residual_scores(prox, y)
+        if X is None:
+            return scores
+        check_length("X", X, prox.n_samples_fit_)
+        return _larger(scores, FeatureScores.of(prox, X))
+    return _judge(prox, _codes_of(prox, y), _resolve(convention, prox, y)).of_training()
 
 
 class ProximityOutlierDetector(ProximityTask, OutlierMixin, BaseEstimator):
-    """Find samples that are similar to few of their class, or of all samples where there is none.
+    """Find samples that are unlike their class or, for numbers, have unlikely targets or features.
 
     Parameters
     ----------
     proximity : ForestProximity, forest, scheme or None, default=None
-        Where the similarity comes from. By default "oob" on a random forest, or, where ``fit`` is
+        Where the similarity comes from. By default "oob" on a random forest, or, if ``fit`` is
         given no y, "uniform" on totally random trees.
-    convention : {"breiman", "rfgap", "raw"}, default="breiman"
+    convention : {"auto", "breiman", "rfgap", "raw", "residual"}, default="auto"
         As in :func:`outlier_scores`.
     contamination : "auto" or float, default="auto"
-        Share of the training samples to call outliers. "auto" calls outliers what scores above 10,
-        Breiman's rule of thumb.
+        Share of the training samples to call outliers. "auto" calls a sample an outlier if it
+        scores above 10, Breiman's rule of thumb.
     n_jobs : int, default=None
         Threads, where ``proximity`` does not say.
     random_state : int or RandomState, default=None
@@ -141,13 +135,14 @@ class ProximityOutlierDetector(ProximityTask, OutlierMixin, BaseEstimator):
     proximity_ : ForestProximity
         The fitted proximity.
     outlier_scores_ : ndarray of shape (n,)
-        Scores of the training samples: :func:`outlier_scores`.
+        Scores of the training samples: :func:`outlier_scores`, with X.
     offset_ : float
         What ``score_samples`` is compared with.
 
     Notes
     -----
-    A new sample is compared with the class that its proximities favor. Its score is on the scale of
+    A new sample is compared with the class that its proximities favor. In regression its target is
+    not known, and only its features count. Its score is on the scale of
     ``outlier_scores_``: of new samples like the training samples, about as many score above any
     value as of the training samples. A training sample that is passed to :meth:`predict` counts as
     new, and finds itself among the training samples; :meth:`fit_predict` judges it without itself.
@@ -169,7 +164,7 @@ class ProximityOutlierDetector(ProximityTask, OutlierMixin, BaseEstimator):
         self,
         proximity: Any = None,
         *,
-        convention: str = "breiman",
+        convention: str = "auto",
         contamination: Any = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -187,20 +182,30 @@ class ProximityOutlierDetector(ProximityTask, OutlierMixin, BaseEstimator):
             raise ValueError(
                 f"contamination must be 'auto' or a share between 0 and 0.5; got {share!r}."
             )
-        check_choice("convention", self.convention, CONVENTIONS)
+        check_choice("convention", self.convention, _CONVENTIONS)
         return y
 
     def _fit_proximity(self, X: Any, y: Any, sample_weight: Any = None) -> ForestProximity:
         proximity = super()._fit_proximity(X, y, sample_weight)
-        self._as_new = AsNew(proximity, X, y, sample_weight)
+        self._features = self._as_new = None
+        if _resolve(self.convention, proximity, y) == "residual":
+            self._features = FeatureScores.of(proximity, X, self.random_state)
+        if self._features is None:
+            self._as_new = AsNew(proximity, X, y, sample_weight)
         return proximity
 
     def _learn(self, proximity: ForestProximity, y: Any) -> None:
-        self.outlier_scores_ = outlier_scores(proximity, y, convention=self.convention)
-        codes = _codes_of(proximity, y)
-        self._judge = _Judge(self._as_new.blocks, codes, self.convention, as_new=True)
+        convention = _resolve(self.convention, proximity, y)
+        if convention == "residual":
+            self.outlier_scores_ = _larger(residual_scores(proximity, y), self._features)
+            convention = "breiman"
+        else:
+            self.outlier_scores_ = outlier_scores(proximity, y, convention=convention)
+        if self._as_new is not None:
+            codes = _codes_of(proximity, y)
+            self._judge = Judge(self._as_new.blocks, codes, convention, bounded=True, as_new=True)
         if self.contamination == "auto":
-            self.offset_ = -_BREIMANS_THRESHOLD
+            self.offset_ = -DESERVES_A_LOOK
         else:
             self.offset_ = float(np.percentile(-self.outlier_scores_, 100 * self.contamination))
 
@@ -244,8 +249,13 @@ class ProximityOutlierDetector(ProximityTask, OutlierMixin, BaseEstimator):
         check_is_fitted(self, "proximity_")
         if X is None:
             return -self.outlier_scores_
+        known = np.sort(self.outlier_scores_)
+        if self._features is not None:
+            check_columns(self, X, reset=False)
+            as_new = np.sort(self._features.of_training)
+            return -match(self._features.of_unseen(X), as_new, known)
         as_new = np.sort(self._judge.of_training())
-        return -_match(self._judge.of_unseen(X), as_new, np.sort(self.outlier_scores_))
+        return -match(self._judge.of_unseen(X), as_new, known)
 
     def decision_function(self, X: Any = None) -> npt.NDArray[np.float64]:
         """Return ``score_samples(X) - offset_``: negative for outliers.
@@ -278,116 +288,34 @@ class ProximityOutlierDetector(ProximityTask, OutlierMixin, BaseEstimator):
         return np.where(self.decision_function(X) < 0, -1, 1)
 
 
-class _Judge:
-    """Scores samples against the training samples of a class.
+def _has_numbers(prox: ForestProximity, y: Any) -> bool:
+    """Return whether targets are numbers, by themselves or because the forest predicts them."""
+    if y is None:
+        return False
+    numeric = np.asarray(y).dtype.kind in "uif"
+    return target_of(y) == "numbers" or (numeric and prox._router.predicts_numbers())
 
-    Parameters
-    ----------
-    blocks : callable
-        Returns the proximities of samples, or without an argument of the training samples.
-    codes : ndarray of int of shape (n,)
-        Classes of the training samples.
-    convention : str
-        How proximities become scores.
-    as_new : bool
-        Whether to compare each training sample with the class that its proximities favor, as a new
-        sample, and not with its own.
-    """
 
-    def __init__(
-        self, blocks: Callable[..., Blocks], codes: Array, convention: str, *, as_new: bool = False
-    ) -> None:
-        self.blocks = blocks
-        self.codes = codes
-        self.n_classes = int(codes.max()) + 1
-        self.rule = CONVENTIONS[convention]
-        sums, self.own = self._sums(None, None if as_new else codes)
-        positive = sums[sums > 0]
-        self.least = min(1.0, float(positive.min()) / 2) if len(positive) else 1.0
-        self.raw = self._raw(sums)
-        self.scales = [_scale_of(self.raw[self.own == c]) for c in range(self.n_classes)]
-
-    def of_training(self) -> npt.NDArray[np.float64]:
-        return self._standardize(self.raw, self.own)
-
-    def of_unseen(self, X: Any) -> npt.NDArray[np.float64]:
-        sums, codes = self._sums(X, None)
-        return self._standardize(self._raw(sums), codes)
-
-    def _sums(
-        self, X: Any, row_codes: Array | None
-    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.intp]]:
-        """Return the sums of squares for the class of each row, or that which it favors."""
-        sums, codes = [np.zeros(0)], [np.zeros(0, dtype=np.intp)]
-        table = indicators(self.codes, self.n_classes)
-        for rows, block in self.blocks(X):
-            own = (block @ table).argmax(axis=1) if row_codes is None else row_codes[rows]
-            codes.append(own)
-            sums.append(self._square_sums(block, own))
-        return np.concatenate(sums), np.concatenate(codes)
-
-    def _raw(self, sums: Array) -> npt.NDArray[np.float64]:
-        return np.asarray(len(self.codes) / np.where(sums > 0, sums, self.least))
-
-    def _square_sums(self, block: Any, row_codes: Array) -> npt.NDArray[np.float64]:
-        """Return the sum of the squares of each row's proximities to its own class."""
-        squares = np.square(block.data, dtype=np.float64)
-        if self.n_classes > 1:
-            sizes = np.diff(block.indptr)
-            squares *= self.codes[block.indices] == np.repeat(row_codes, sizes)
-        sums = _by_row(np.add, squares, block.indptr)
-        if self.rule.scale_rows:
-            largest = _by_row(np.maximum, block.data, block.indptr).astype(np.float64)
-            sums /= np.where(largest > 0, largest, 1.0) ** 2
-        return sums
-
-    def _standardize(self, raw: Array, codes: Array) -> npt.NDArray[np.float64]:
-        if not self.rule.standardize:
-            return raw
-        centers = np.array([center for center, _ in self.scales])[codes]
-        spreads = np.array([spread for _, spread in self.scales])[codes]
-        spreads = spreads * self.rule.spread_factor
-        score: Array = (raw - centers) / np.where(spreads > 0, spreads, 1.0)
-        return np.abs(score) if self.rule.absolute else score
+def _resolve(convention: str, prox: ForestProximity, y: Any) -> str:
+    if convention != "auto":
+        return convention
+    return "residual" if _has_numbers(prox, y) else "breiman"
 
 
 def _codes_of(prox: ForestProximity, y: Any) -> npt.NDArray[np.intp]:
     """Return the class of each training sample; one for all where y holds no classes."""
-    numeric = y is not None and np.asarray(y).dtype.kind in "uif"
-    if target_of(y) == "classes" and not (numeric and prox._router.predicts_numbers()):
-        return check_labels(y, prox.n_samples_fit_)[1]
-    return np.zeros(prox.n_samples_fit_, dtype=np.intp)
+    if y is None or _has_numbers(prox, y):
+        return np.zeros(prox.n_samples_fit_, dtype=np.intp)
+    return labels_of(prox, None if y is prox.y_ else y)[1]
 
 
-def _blocks_of(prox: ForestProximity) -> Callable[..., Blocks]:
-    return lambda X: prox.iter_proximity(X, sort=False)
+def _judge(prox: ForestProximity, codes: Array, convention: str) -> Judge:
+    own = with_constant_diagonal(prox)
+    as_in_r = isinstance(prox.scheme_, (Uniform, OutOfBag, Boosted))
+    return Judge(
+        lambda X: own.iter_proximity(X, sort=False), codes, convention, bounded=not as_in_r
+    )
 
 
-def _match(scores: Array, measured: Array, known: Array) -> npt.NDArray[np.float64]:
-    """Map scores to the scale of others: each quantile of the measured ones to that of the known.
-
-    Both are sorted and of one length. Beyond their ends, differences stay as they are.
-    """
-    inside = np.clip(scores, measured[0], measured[-1])
-    return np.asarray(np.interp(inside, measured, known) + (scores - inside))
-
-
-def _scale_of(raw: Array) -> tuple[float, float]:
-    """Return the median of a class and its median absolute deviation, or what stands in for it."""
-    if not len(raw):
-        return 0.0, 0.0
-    center = float(np.median(raw))
-    off = np.abs(raw - center)
-    spread = float(np.median(off))
-    if spread <= _ROUNDING * center:
-        spread = float(off.mean()) * _NORMAL_MEAN_AD / _NORMAL_MAD
-    return center, spread if spread > _ROUNDING * center else 0.0
-
-
-def _by_row(reduce: np.ufunc, values: Array, indptr: Array) -> npt.NDArray[Any]:
-    """Reduce the entries of each row; 0 for rows without any."""
-    out: Array = np.zeros(len(indptr) - 1, dtype=values.dtype)
-    filled = np.flatnonzero(np.diff(indptr))
-    if len(filled):
-        out[filled] = reduce.reduceat(values, indptr[filled])
-    return out
+def _larger(scores: Array, features: FeatureScores | None) -> npt.NDArray[np.float64]:
+    return scores if features is None else np.maximum(scores, features.of_training)

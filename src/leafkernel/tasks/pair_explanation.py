@@ -12,7 +12,7 @@ import numpy.typing as npt
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import check_proximity
 from leafkernel.tasks._paths import Box, TreePaths, read_trees
-from leafkernel.tasks._query import Query, is_row_number, new_sample, number, training_row
+from leafkernel.tasks._query import Query, is_row_label, new_sample, number, training_row
 
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
@@ -208,8 +208,9 @@ def explain_pair(prox: ForestProximity, a: Any, b: Any) -> PairExplanation:
     prox : ForestProximity
         A fitted proximity of a forest that tells its splits: of scikit-learn, LightGBM, XGBoost or
         CatBoost.
-    a, b : int or {array-like, dataframe} of shape (1, n_features) or (n_features,)
-        The samples: the number of a training sample, or a new sample.
+    a, b : label or {array-like, dataframe} of shape (1, n_features) or (n_features,)
+        The samples: a training sample by its label in the index of the data frame that ``prox`` was
+        fitted on (its position if there was none), or a new sample.
 
     Returns
     -------
@@ -278,7 +279,7 @@ def explain_pair(prox: ForestProximity, a: Any, b: Any) -> PairExplanation:
 
 
 def _query(prox: ForestProximity, sample: Any, name: str) -> Query:
-    if is_row_number(sample):
+    if is_row_label(prox, sample):
         return training_row(prox, sample, name)
     return new_sample(prox, sample, name)
 

@@ -9,17 +9,19 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from leafkernel._targets import check_labels
+from leafkernel._validation import check_length
 from leafkernel.forests.wrapped import innermost
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import (
     Array,
     check_classes,
-    check_labels,
-    check_length,
     check_proximity,
     indicators,
+    labels_of,
     without_self,
 )
+from leafkernel.tasks._old_calls import took_y_first
 from leafkernel.tasks._weighted import WeightedPrediction, is_out_of_bag
 
 
@@ -107,8 +109,13 @@ class ProximityClassifier(ClassifierMixin, WeightedPrediction):
         return found
 
 
+@took_y_first("X")
 def trust_scores(
-    prox: ForestProximity, y: Any, X: Any = None, *, correct: npt.ArrayLike | None = None
+    prox: ForestProximity,
+    X: Any = None,
+    *,
+    y: Any = None,
+    correct: npt.ArrayLike | None = None,
 ) -> npt.NDArray[np.float64]:
     """Tell how far the forest can be trusted on each sample.
 
@@ -120,10 +127,10 @@ def trust_scores(
     ----------
     prox : ForestProximity
         A fitted proximity of a classifier.
-    y : array-like of shape (n,)
-        Classes of the training samples.
     X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
-        Samples, all taken as unseen; by default the training samples in their training role.
+        New samples. By default the training samples, compared using their out-of-bag trees.
+    y : array-like of shape (n,), default=None
+        Classes of the training samples. By default those that ``prox`` was fitted on.
     correct : array-like of bool of shape (n,), default=None
         Which training samples the forest gets right. By default those that it gets right out of
         bag, known with "gap" (as it comes: not symmetrised, no other diagonal) and for forests
@@ -142,11 +149,11 @@ def trust_scores(
     >>> from leafkernel.tasks import trust_scores
     >>> X, y = load_iris(return_X_y=True)
     >>> prox = ForestProximity(RandomForestClassifier(random_state=0)).fit(X, y)
-    >>> trust_scores(prox, y, X[[0, 70]]).round(1)
+    >>> trust_scores(prox, X[[0, 70]]).round(1)
     array([1. , 0.4])
     """
     prox = check_proximity(prox)
-    classes, codes = check_labels(y, prox.n_samples_fit_)
+    classes, codes = labels_of(prox, y)
     if correct is None:
         right = _right_out_of_bag(prox, classes, codes)
     else:

@@ -10,9 +10,9 @@ import numpy.typing as npt
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
-from leafkernel._validation import check_share
+from leafkernel._validation import check_length, check_share
 from leafkernel.proximity import ForestProximity
-from leafkernel.tasks._base import Array, check_length
+from leafkernel.tasks._base import Array
 from leafkernel.tasks._quantiles import weighted_quantiles
 from leafkernel.tasks._weighted import WeightedPrediction, is_out_of_bag, warn_of_fallback
 

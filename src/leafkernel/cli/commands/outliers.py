@@ -17,8 +17,10 @@ ConventionOption = Annotated[
     Convention,
     typer.Option(
         "--convention",
-        help="breiman: scores above 10 deserve a look; rfgap: as the authors of RF-GAP do; raw: "
-        "not standardised within classes, often best to look for wrong labels.",
+        help="auto: residual for numbers, otherwise breiman; scores above 10 deserve a look. "
+        "breiman: similar to few rows of its class; rfgap: as the authors of RF-GAP do; raw: not "
+        "standardized within classes; residual: a target far from those of similar rows, or "
+        "unusual features.",
     ),
 ]
 Top = Annotated[
@@ -34,10 +36,10 @@ def outliers(
     source: TableOptions,
     forest: ForestOptions,
     writing: OutputOptions,
-    convention: ConventionOption = Convention.breiman,
+    convention: ConventionOption = Convention.auto,
     top: Top = None,
 ) -> None:
-    """Rank the rows by how unlike they are to others of their class, or to all for numbers."""
+    """Rank the rows by how unusual they are: for their class, or in their numbers."""
     from leafkernel.cli.work import outliers as work
 
     work.outliers(talk, source, forest, writing, convention, top)

@@ -1,4 +1,4 @@
-"""Rows that are unlike others of their class."""
+"""Rows that are unlike others of their class, or have unlikely numbers."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def outliers(
     check_output(writing.output, source.table, forest.model)
     study = begin(talk, source, forest)
     talk.step("outliers")
-    labels = study.y if study.prepared.task == "classification" else None
-    score = outlier_scores(study.prox, labels, convention=convention.value)
+    has_limit = convention not in (Convention.rfgap, Convention.raw)
+    score = outlier_scores(study.prox, study.y, X=study.X, convention=convention.value)
     frame = pd.DataFrame(
         {
             **study.names(),
@@ -35,11 +35,11 @@ def outliers(
             "score": score,
         }
     )
-    if convention is Convention.breiman:
+    if has_limit:
         frame["is_outlier"] = score > _DESERVES_A_LOOK
     frame = frame.sort_values("score", ascending=False, kind="stable").head(top or len(frame))
     lines = study.lines()
-    if convention is Convention.breiman:
+    if has_limit:
         n = int((score > _DESERVES_A_LOOK).sum())
         lines["outliers"] = f"{n:,} of {len(score):,} rows score above {_DESERVES_A_LOOK}"
     frame = frame.reset_index(drop=True)

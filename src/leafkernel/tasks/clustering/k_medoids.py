@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
+from leafkernel._row_labels import labels_at
 from leafkernel._validation import check_count, warn
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import Array, ProximityTask
@@ -44,7 +45,9 @@ class ProximityKMedoids(ProximityTask, ClusterMixin, BaseEstimator):
     labels_ : ndarray of int of shape (n,)
         Cluster of each training sample.
     medoids_ : ndarray of int of shape (n_clusters,)
-        The training samples in the middle.
+        Positions of the training samples in the middle.
+    medoid_labels_ : ndarray of shape (n_clusters,)
+        Their labels in the index of the data frame, or their positions if there was none.
     n_iter_ : int
         Turns taken.
 
@@ -92,6 +95,7 @@ class ProximityKMedoids(ProximityTask, ClusterMixin, BaseEstimator):
                 break
             medoids, labels = moved, _nearest_medoid(proximity, moved)
         self.medoids_, self.labels_ = medoids, labels
+        self.medoid_labels_ = labels_at(proximity.index_, medoids)
 
     def _own_figures(self) -> dict[str, str]:
         return {"clusters": f"{self.labels_.max() + 1}"}
@@ -110,7 +114,7 @@ class ProximityKMedoids(ProximityTask, ClusterMixin, BaseEstimator):
             Clusters; -1 for a sample that is similar to no training sample.
         """
         check_is_fitted(self, "proximity_")
-        near = self.proximity_.proximity_to(self.medoids_, X)
+        near = self.proximity_._proximity_to(self.medoids_, X)
         labels = np.asarray(near.argmax(axis=1)).ravel().astype(np.int64)
         far = np.diff(near.indptr) == 0
         if far.any():
@@ -120,7 +124,7 @@ class ProximityKMedoids(ProximityTask, ClusterMixin, BaseEstimator):
 
 def _nearest_medoid(prox: ForestProximity, medoids: Array) -> Labels:
     """Return the nearest medoid of each training sample, or what its like have."""
-    near = prox.proximity_to(medoids)
+    near = prox._proximity_to(medoids)
     labels = np.asarray(near.argmax(axis=1)).ravel().astype(np.int64)
     labels[np.diff(near.indptr) == 0] = -1
     labels[medoids] = np.arange(len(medoids))

@@ -8,8 +8,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from leafkernel._targets import check_labels
 from leafkernel.proximity import ForestProximity
-from leafkernel.tasks._base import Array, ProximityTask, check_classes, check_labels
+from leafkernel.tasks._base import (
+    Array,
+    ProximityTask,
+    check_classes,
+)
 from leafkernel.tasks.prototypes.selection import select_prototypes
 
 
@@ -94,7 +99,7 @@ class PrototypeClassifier(ProximityTask, ClassifierMixin, BaseEstimator):
             Classes.
         """
         check_is_fitted(self, "proximity_")
-        nearness = self.proximity_.proximity_to(self.prototypes_.rows, X)
+        nearness = self.proximity_._proximity_to(self.prototypes_.rows, X)
         nearest = np.asarray(nearness.argmax(axis=1)).ravel()
         found: Array = self.prototypes_.labels[nearest]
         found[np.diff(nearness.indptr) == 0] = self.classes_[self._commonest]

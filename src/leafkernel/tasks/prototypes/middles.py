@@ -9,24 +9,30 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
 
-from leafkernel._validation import check_count, column_names
+from leafkernel._row_labels import labels_at
+from leafkernel._validation import check_count, check_length, column_names
 from leafkernel.proximity import ForestProximity
-from leafkernel.tasks._base import Array, check_labels, check_length, check_proximity
+from leafkernel.tasks._base import Array, check_proximity, labels_of
 
 # Breiman's neighbourhoods grow with the smallest class; past this many samples they only blur.
 _MOST_NEIGHBORS = 50
+# What the text shows of large tables.
+_FEATURES_SHOWN = 15
+_CLASSES_SHOWN = 4
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ClassPrototypes:
-    """The middle of each class and its spread, as Breiman drew them.
+    """The middle of each class and its spread, as Breiman drew them. Print it.
 
     Attributes
     ----------
     classes : ndarray of shape (n_classes,)
         The classes.
     cases : ndarray of int of shape (n_classes,)
-        The training sample with the most samples of its class around it.
+        Position of the training sample with the most samples of its class around it.
+    case_labels : ndarray of shape (n_classes,)
+        Its label in the index of the data frame, or its position if there was none.
     neighbors : list of ndarray of int
         For each class the samples of that class near the case, the case among them.
     median, lower, upper : ndarray of shape (n_classes, n_features)
@@ -37,6 +43,7 @@ class ClassPrototypes:
 
     classes: Array
     cases: npt.NDArray[np.int64]
+    case_labels: Array
     neighbors: list[npt.NDArray[np.int64]]
     median: npt.NDArray[np.float64]
     lower: npt.NDArray[np.float64]
@@ -58,9 +65,32 @@ class ClassPrototypes:
             }
         )
 
+    def __str__(self) -> str:
+        names = self.feature_names[:_FEATURES_SHOWN]
+        columns = [["", "typical row", *names]]
+        for c, label in enumerate(self.classes[:_CLASSES_SHOWN]):
+            values = zip(self.median[c], self.lower[c], self.upper[c], strict=True)
+            texts = [f"{middle:.4g} ({low:.4g} to {high:.4g})" for middle, low, high in values]
+            columns.append([str(label), str(self.case_labels[c]), *texts[: len(names)]])
+        widths = [max(map(len, column)) for column in columns]
+        lines = ["Median of each class (lower to upper quartile), near its most typical row:"]
+        for line in zip(*columns, strict=True):
+            cells = [cell.ljust(width) for cell, width in zip(line, widths, strict=True)]
+            lines.append("  " + "  ".join(cells).rstrip())
+        more = {
+            "features": len(self.feature_names) - len(names),
+            "classes": len(self.classes) - len(columns) + 1,
+        }
+        hidden = [f"{count} {what}" for what, count in more.items() if count]
+        if hidden:
+            lines.append(f"  and {' and '.join(hidden)} more: see to_frame().")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
 
 def class_prototypes(
-    prox: ForestProximity, X: Any, y: Any, *, n_neighbors: int | None = None
+    prox: ForestProximity, X: Any, y: Any = None, *, n_neighbors: int | None = None
 ) -> ClassPrototypes:
     """Return the middle of each class with its quartiles, as R's ``classCenter`` does.
 
@@ -75,8 +105,8 @@ def class_prototypes(
         A fitted proximity.
     X : {array-like, dataframe} of shape (n, n_features)
         The training samples, as numbers.
-    y : array-like of shape (n,)
-        Their classes.
+    y : array-like of shape (n,), default=None
+        Their classes. By default those that ``prox`` was fitted on.
     n_neighbors : int, default=None
         Samples to look at, itself included. By default one less than the smallest class, as in R,
         but 50 at most.
@@ -94,11 +124,11 @@ def class_prototypes(
     >>> from leafkernel.tasks import class_prototypes
     >>> X, y = load_iris(return_X_y=True)
     >>> prox = ForestProximity(RandomForestClassifier(random_state=0), "uniform").fit(X, y)
-    >>> class_prototypes(prox, X, y).median.round(1)[0]
+    >>> class_prototypes(prox, X).median.round(1)[0]
     array([5. , 3.4, 1.5, 0.2])
     """
     prox = check_proximity(prox)
-    classes, codes = check_labels(y, prox.n_samples_fit_)
+    classes, codes = labels_of(prox, y)
     check_length("X", X, prox.n_samples_fit_)
     try:
         table = np.asarray(X.toarray() if issparse(X) else X, dtype=np.float64)
@@ -113,6 +143,7 @@ def class_prototypes(
     return ClassPrototypes(
         classes=classes,
         cases=cases,
+        case_labels=labels_at(prox.index_, cases),
         neighbors=members,
         lower=quartiles[:, 0],
         median=quartiles[:, 1],

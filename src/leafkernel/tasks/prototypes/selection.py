@@ -8,26 +8,29 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from leafkernel._validation import check_count, check_share
+from leafkernel._row_labels import frame_of, labels_at
+from leafkernel._validation import check_count, check_share, shorten
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import (
     Array,
-    check_labels,
     check_proximity,
     indicators,
+    labels_of,
     with_constant_diagonal,
 )
 from leafkernel.tasks._facility import choose_facilities, column_sums
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Prototypes:
-    """Training samples that stand for their class.
+    """Training samples that stand for their class. Print it.
 
     Attributes
     ----------
     rows : ndarray of int of shape (k,)
-        The samples, in the order in which they were chosen.
+        Positions of the samples, in the order in which they were chosen.
+    row_labels : ndarray of shape (k,)
+        Their labels in the index of the data frame, or their positions if there was none.
     labels : ndarray of shape (k,)
         Their classes.
     gains : ndarray of shape (k,)
@@ -37,14 +40,65 @@ class Prototypes:
     """
 
     rows: npt.NDArray[np.int64]
+    row_labels: Array
     labels: Array
     gains: npt.NDArray[np.float64]
     coverage: dict[Any, float]
 
+    def to_frame(self) -> Any:
+        """Return the prototypes as a table.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One line for each, in the order in which they were chosen, with its label in your data
+            frame as the index.
+        """
+        columns = {"position": self.rows, "class": self.labels, "gain": self.gains}
+        return frame_of(columns, self.row_labels)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{len(self.rows)} prototypes, and how similar the rows of their class are to them:"
+        ]
+        for label, coverage in self.coverage.items():
+            rows = [str(row) for row in self.row_labels[self.labels == label]]
+            some = f"row{'s' * (len(rows) > 1)} {shorten(rows, 10)}"
+            lines.append(f"  {label}: {some} (mean proximity {coverage:.2g})")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+class Medoids(dict[Any, int]):
+    """The position of each class's medoid in the training data.
+
+    Attributes
+    ----------
+    row_labels : dict
+        From each class to the label of its medoid in the index of the data frame, or its position
+        if there was none.
+    """
+
+    def __init__(self, rows: dict[Any, int], row_labels: dict[Any, Any]) -> None:
+        super().__init__(rows)
+        self.row_labels = row_labels
+
+    def to_frame(self) -> Any:
+        """Return the medoids as a table.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One line for each class, with the label of its medoid as the index.
+        """
+        columns = {"position": list(self.values()), "class": list(self)}
+        return frame_of(columns, list(self.row_labels.values()))
+
 
 def select_prototypes(
     prox: ForestProximity,
-    y: Any,
+    y: Any = None,
     *,
     n_prototypes: int | Literal["auto"] = "auto",
     min_gain: float = 0.02,
@@ -61,8 +115,8 @@ def select_prototypes(
     ----------
     prox : ForestProximity
         A fitted proximity.
-    y : array-like of shape (n,)
-        Classes of the training samples.
+    y : array-like of shape (n,), default=None
+        Classes of the training samples. By default those that ``prox`` was fitted on.
     n_prototypes : int or "auto", default="auto"
         Prototypes for each class. "auto" goes on as long as the next one adds at least a share of
         ``min_gain`` to what those of its class have reached, so that classes of many kinds get
@@ -94,7 +148,7 @@ def select_prototypes(
     array([0, 0, 1, 1, 2, 2])
     """
     prox = check_proximity(prox)
-    classes, codes = check_labels(y, prox.n_samples_fit_)
+    classes, codes = labels_of(prox, y)
     if n_prototypes == "auto":
         most = check_count("max_prototypes", max_prototypes)
         enough = check_share("min_gain", min_gain, example=0.02)
@@ -104,6 +158,7 @@ def select_prototypes(
     sizes = np.bincount(codes)
     return Prototypes(
         rows=rows,
+        row_labels=labels_at(prox.index_, rows),
         labels=classes[codes[rows]],
         gains=gains,
         coverage={
@@ -113,20 +168,22 @@ def select_prototypes(
     )
 
 
-def medoids(prox: ForestProximity, labels: Any) -> dict[Any, int]:
+def medoids(prox: ForestProximity, labels: Any = None) -> Medoids:
     """Return for each class the training sample that its samples are most similar to in all.
 
     Parameters
     ----------
     prox : ForestProximity
         A fitted proximity.
-    labels : array-like of shape (n,)
-        Classes, or clusters, of the training samples.
+    labels : array-like of shape (n,), default=None
+        Classes, or clusters, of the training samples. By default the classes that ``prox`` was
+        fitted on.
 
     Returns
     -------
-    dict
-        From each class to its medoid, the first of equals.
+    Medoids
+        A dict from each class to the position of its medoid, the first of equals. Its
+        ``row_labels`` has the labels of your data frame.
 
     Examples
     --------
@@ -140,8 +197,10 @@ def medoids(prox: ForestProximity, labels: Any) -> dict[Any, int]:
     [0, 1, 2]
     """
     prox = check_proximity(prox)
-    classes, codes = check_labels(labels, prox.n_samples_fit_)
-    return dict(zip(classes.tolist(), medoid_rows(prox, codes, len(classes)), strict=True))
+    classes, codes = labels_of(prox, labels)
+    names, rows = classes.tolist(), medoid_rows(prox, codes, len(classes))
+    labels = labels_at(prox.index_, rows).tolist()
+    return Medoids(dict(zip(names, rows, strict=True)), dict(zip(names, labels, strict=True)))
 
 
 def medoid_rows(prox: ForestProximity, codes: npt.NDArray[np.intp], n_classes: int) -> list[int]:

@@ -1,0 +1,84 @@
+"""What users call the training samples: labels of a pandas index, or positions."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from leafkernel._validation import check_row_numbers, refuse_masked, shorten
+
+Array = npt.NDArray[Any]
+Positions = npt.NDArray[np.int64]
+
+
+def index_of(X: Any, n_samples: int) -> Any:
+    """Return a copy of the index of a pandas object, or ``range(n_samples)``.
+
+    The default index of pandas and all other containers count from 0.
+    """
+    index: Any = getattr(X, "index", None)
+    if not hasattr(index, "get_indexer_for") or len(index) != n_samples:
+        return range(n_samples)
+    counts = hasattr(index, "step") and (index.start, index.step) == (0, 1)
+    return range(n_samples) if counts else index.copy(deep=True)
+
+
+def labels_at(index: Any, positions: npt.ArrayLike) -> Array:
+    """Return the labels of rows, given their positions."""
+    positions = np.asarray(positions)
+    if isinstance(index, range):
+        return positions
+    labels: Array = np.asarray(index.take(positions.ravel()))
+    return labels.reshape(positions.shape)
+
+
+def frame_of(columns: dict[str, Any], row_labels: Any) -> Any:
+    """Return a pandas data frame of training samples, with their labels as the index."""
+    pandas = import_module("pandas")
+    index = pandas.Index(row_labels, name="row", tupleize_cols=False)
+    return pandas.DataFrame(columns, index=index)
+
+
+def positions_of(index: Any, name: str, labels: Any) -> Positions:
+    """Return the positions of rows, given their labels, or say what is wrong with these."""
+    if isinstance(index, range):
+        return check_row_numbers(name, labels, len(index))
+    refuse_masked(name, labels)
+    labels = list(labels)
+    return np.array([position_of(index, name, label) for label in labels], dtype=np.int64)
+
+
+def position_of(index: Any, name: str, label: Any) -> int:
+    """Return the position of one row, given its label, or say what is wrong with that."""
+    if isinstance(index, range):
+        return int(check_row_numbers(name, np.asarray([label]), len(index))[0])
+    try:
+        places = index.get_indexer_for([label])
+    except (TypeError, ValueError):  # a label of another kind
+        places = np.array([-1])
+    places = places[places >= 0]
+    if len(places) == 1:
+        return int(places[0])
+    if len(places) == 0:
+        raise ValueError(_unknown(index, name, label))
+    raise ValueError(
+        f"{name}={_text(label)} is the label of {len(places)} training samples (positions "
+        f"{shorten([str(p) for p in places])}); fit on a data frame with unique labels."
+    )
+
+
+def _unknown(index: Any, name: str, label: Any) -> str:
+    message = f"{name}={_text(label)} is not in the index of the training samples."
+    if isinstance(label, (int, np.integer)) and 0 <= label < len(index):
+        message += (
+            f" For the sample at position {label}, use its label: {_text(index[int(label)])}."
+        )
+    return message
+
+
+def _text(label: Any) -> str:
+    """Write a label as Python would, without NumPy's types."""
+    return repr(label.item() if isinstance(label, np.generic) else label)

@@ -1,0 +1,86 @@
+"""Targets of the training samples: what they are, and their classes as codes."""
+
+from __future__ import annotations
+
+from math import isnan
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import issparse
+from sklearn.utils.multiclass import type_of_target
+
+from leafkernel._lazy import lazy
+from leafkernel._validation import check_length, refuse_masked
+
+Array = npt.NDArray[Any]
+Codes = npt.NDArray[np.intp]
+Target = Literal["classes", "numbers", "none"]
+
+# Floats with more values than these are numbers, not classes.
+_MOST_FLOAT_CLASSES = 20
+
+
+class Targets:
+    """The targets that a proximity was fitted on. Their classes are encoded once, when needed.
+
+    Parameters
+    ----------
+    y : array-like or None
+        The targets. They are copied.
+    """
+
+    def __init__(self, y: Any) -> None:
+        self.values: Any = None
+        if y is not None:
+            self.values = y.copy() if issparse(y) else np.array(y)
+            if isinstance(self.values, np.ndarray):
+                self.values.flags.writeable = False
+
+    @lazy
+    def labels(self) -> tuple[Array, Codes]:
+        """Encode the classes: all of them, sorted, and the code of each sample's class."""
+        return check_labels(self.values, self.values.shape[0])
+
+
+def target_of(y: Any) -> Target:
+    """Return what a forest for these targets predicts."""
+    if y is None:
+        return "none"
+    refuse_missing(y)
+    values = np.asarray(y)
+    # scikit-learn takes floats without a fraction for classes, however many there are.
+    many = values.dtype.kind == "f" and len(np.unique(values)) > _MOST_FLOAT_CLASSES
+    return "numbers" if many or type_of_target(y).startswith("continuous") else "classes"
+
+
+def check_labels(y: Any, n_samples: int) -> tuple[Array, npt.NDArray[np.intp]]:
+    """Return the classes, sorted, and the code of each training sample's class."""
+    refuse_missing(y)
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels.ravel()
+    if labels.ndim != 1:
+        raise ValueError(f"y must hold one label for each sample; got shape {labels.shape}.")
+    check_length("y", labels, n_samples)
+    if labels.dtype.kind == "f" and target_of(labels) == "numbers":
+        raise ValueError(
+            f"y holds numbers ({len(np.unique(labels))} different ones), but classes are needed "
+            "here; give a class for each sample, as integers or text."
+        )
+    classes, codes = np.unique(labels, return_inverse=True)
+    return classes, codes.astype(np.intp)
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and isnan(value))
+
+
+def refuse_missing(y: Any) -> None:
+    """Refuse targets of any type that are missing, masked or infinite."""
+    refuse_masked("y", y)
+    values = np.asarray(y)
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise ValueError("Input y contains NaN or infinity; give every training sample a target.")
+    if values.dtype.kind == "O" and any(map(_is_missing, values.flat)):
+        raise ValueError("Input y contains missing values; give every training sample a target.")

@@ -1,0 +1,47 @@
+"""Calls from before version 0.2, in which the targets came before the samples."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+import numpy as np
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def took_y_first(samples: str) -> Callable[[Function], Function]:
+    """Let a function with the arguments (prox, samples, *, y) still take (prox, y, samples).
+
+    Old calls have two positional arguments after ``prox``; or one, which is no sample because the
+    samples are given by name or because it has one dimension.
+
+    Parameters
+    ----------
+    samples : str
+        The name of the argument for samples.
+    """
+
+    def decorate(function: Function) -> Function:
+        @wraps(function)
+        def call(prox: Any, *args: Any, **kwargs: Any) -> Any:
+            by_name = samples in kwargs or kwargs.get("row") is not None
+            one_dimension = samples == "X" and bool(args) and np.ndim(args[0]) == 1
+            is_old = len(args) == 2 or (len(args) == 1 and (by_name or one_dimension))
+            if is_old and "y" not in kwargs:
+                warnings.warn(
+                    f"{function.__name__}(prox, y, {samples}) is deprecated; call "
+                    f"{function.__name__}(prox, {samples}, y=y), or leave y out to use the targets "
+                    "that the proximity was fitted on.",
+                    FutureWarning,
+                    stacklevel=2,
+                )
+                kwargs["y"] = args[0]
+                args = args[1:]
+            return function(prox, *args, **kwargs)
+
+        return call  # type: ignore[return-value]
+
+    return decorate

@@ -1,0 +1,116 @@
+"""Outliers in regression: targets that similar samples do not support, and unusual features."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import issparse
+from sklearn.ensemble import RandomTreesEmbedding
+from sklearn.utils import _safe_indexing, check_random_state
+
+from leafkernel._validation import check_values, count_threads
+from leafkernel.forests import RawLeaves, Unavailable
+from leafkernel.proximity import ForestProximity
+from leafkernel.tasks._base import Array, without_self
+from leafkernel.tasks._outlier_judge import DESERVES_A_LOOK, Judge
+
+Doubles = npt.NDArray[np.float64]
+
+# The median absolute deviation of normal data times this is its standard deviation.
+_NORMAL_MAD = 1.4826
+# The usual limit for robust standard scores (Iglewicz and Hoaglin, 1993).
+_ROBUST_LIMIT = 3.5
+# Features are compared with those of at most so many samples. More take time and tell no more.
+_MOST_COMPARED = 4096
+
+
+def residual_scores(prox: ForestProximity, y: Any) -> Doubles:
+    r"""Return how far each target lies from the targets of similar samples.
+
+    .. math:: \mathrm{score}_i = \frac{10}{3.5} \cdot
+              \frac{|y_i - \hat y_i|}{1.4826 \cdot \mathrm{median}_j |y_j - \hat y_j|}
+
+    where :math:`\hat y_i` is the mean of the other targets, weighted by proximity.
+    """
+    targets = check_values(y, prox.n_samples_fit_)
+    columns = targets.reshape(len(targets), -1)
+    ones = np.ones(len(columns))
+    sums = without_self(prox).weighted_sums(np.column_stack([columns, ones]))
+    mass = sums[:, -1:]
+    expected = np.divide(
+        sums[:, :-1], mass, out=np.tile(columns.mean(axis=0), (len(columns), 1)), where=mass > 0
+    )
+    off = np.abs(columns - expected)
+    spread = _NORMAL_MAD * np.median(off, axis=0)
+    spread = np.where(spread > 0, spread, off.mean(axis=0))
+    scores = off / np.where(spread > 0, spread, 1.0)
+    return np.asarray(scores.max(axis=1) * DESERVES_A_LOOK / _ROBUST_LIMIT)
+
+
+class FeatureScores:
+    """Breiman's scores of the features alone, by totally random trees.
+
+    A forest that predicts numbers looks at few features closely, and hardly tells unusual samples
+    from others. Trees that split at random look at all.
+
+    Parameters
+    ----------
+    prox : ForestProximity
+        A fitted proximity, whose forest may transform the samples first.
+    X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
+        The training samples of that proximity.
+    random_state : int or RandomState, default=0
+        Seed of the trees, and of the samples to compare with.
+    """
+
+    def __init__(self, prox: ForestProximity, X: Any, random_state: Any = 0) -> None:
+        self._prox = prox
+        table = self._features(X)
+        self._fill = None if issparse(table) else np.array([_median(column) for column in table.T])
+        table = self._without_gaps(table)
+        n_threads = count_threads(prox.n_jobs)
+        n_samples = table.shape[0]
+        rng = check_random_state(random_state)
+        rows = np.sort(rng.permutation(n_samples)[:_MOST_COMPARED])
+        trees = RandomTreesEmbedding(n_jobs=n_threads, random_state=rng)
+        compared = _safe_indexing(table, rows)
+        random = ForestProximity(trees, "uniform", diagonal="zero", n_jobs=n_threads).fit(compared)
+        everyone = np.zeros(len(rows), dtype=np.intp)
+        # No sample counts for itself, so that training samples and new ones can be compared.
+        self._judge = Judge(
+            lambda new: random.iter_proximity(new, sort=False), everyone, "breiman", bounded=True
+        )
+        self.of_training: Doubles = np.empty(n_samples)
+        self.of_training[rows] = self._judge.of_training()
+        others = np.setdiff1d(np.arange(n_samples), rows)
+        if len(others):
+            self.of_training[others] = self._judge.of_unseen(_safe_indexing(table, others))
+
+    @classmethod
+    def of(cls, prox: ForestProximity, X: Any, random_state: Any = 0) -> FeatureScores | None:
+        """Return the scores, or None where the features are not known as numbers."""
+        try:
+            return cls(prox, X, random_state)
+        except Unavailable:
+            return None
+
+    def of_unseen(self, X: Any) -> Doubles:
+        """Return the scores of new samples."""
+        return self._judge.of_unseen(self._without_gaps(self._features(X)))
+
+    def _features(self, X: Any) -> Any:
+        """Return the samples as numbers, as the forest sees them."""
+        if isinstance(self._prox.forest_, RawLeaves):
+            raise Unavailable("leaf ids are not features")
+        return X if issparse(X) else self._prox._router.features(X)
+
+    def _without_gaps(self, table: Any) -> Any:
+        """Put the median of its column in place of each missing or infinite value."""
+        return table if issparse(table) else np.where(np.isfinite(table), table, self._fill)
+
+
+def _median(column: Array) -> float:
+    known = column[np.isfinite(column)]
+    return float(np.median(known)) if len(known) else 0.0
