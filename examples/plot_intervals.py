@@ -45,9 +45,10 @@ def main():
     covered, widths = [], []
     for coverage in COVERAGES:
         model = ProximityRegressor(prox).fit(X, y)
-        plain = model.predict_interval(X_new, coverage=coverage)
+        tail = (1 - coverage) / 2
+        plain = model.predict_quantiles(X_new, (tail, 1 - tail))
         # Calibrated on the training samples by their out-of-bag trees: none has to be held out.
-        calibrated = model.calibrate(coverage=coverage).predict_interval(X_new)
+        calibrated = model.predict_interval(X_new, coverage=coverage)
         if coverage == SHOWN:
             shown = plain, calibrated
         covered.append([covers(interval, y_new) for interval in (plain, calibrated)])

@@ -174,8 +174,31 @@ def test_calibrated_intervals_cover_what_they_claim(friedman, coverage):
     assert model.coverage_score(X_new, y_new) == measured
     assert abs(measured - coverage) < 0.06  # 400 samples: two standard deviations are 0.05 at most
     assert model.calibration_.n_samples == 300
-    plain = coverage_of(model.fit(X, y).predict_interval(coverage=coverage), y)
+    tail = (1 - coverage) / 2
+    plain = coverage_of(model.fit(X, y).predict_quantiles(None, (tail, 1 - tail)), y)
     assert_allclose(model.calibrate(coverage=coverage).calibration_.plain_coverage, plain)
+
+
+def test_intervals_are_calibrated_unless_asked_otherwise(friedman):
+    """Plain intervals of trees with leaves of one row cover too little, and did so silently."""
+    X, y, X_new, y_new = friedman
+    model = ProximityRegressor(RandomForestRegressor(60, random_state=0)).fit(X, y)
+    for coverage in (0.5, 0.9):
+        found = model.predict_interval(X_new, coverage=coverage)
+        by_hand = ProximityRegressor(model.proximity_).fit(X).calibrate(coverage=coverage)
+        assert_array_equal(found, by_hand.predict_interval(X_new))
+    assert_array_equal(model.predict_interval(X_new), found)  # 0.9 is the default
+    assert not hasattr(model, "calibration_")
+    model.calibrate(coverage=0.5)
+    assert_array_equal(model.predict_interval(X_new, coverage=0.9), found)
+
+    plain = ProximityRegressor(ForestProximity(model.proximity_.forest_, "uniform")).fit(X, y)
+    with pytest.warns(LeafkernelWarning, match="not calibrated, because .* with 'uniform'"):
+        found = plain.predict_interval(X_new)
+    assert_array_equal(found, plain.predict_quantiles(X_new, (0.05, 0.95)))
+    few = ProximityRegressor(RandomForestRegressor(200, random_state=0)).fit(X[:8], y[:8])
+    with pytest.warns(LeafkernelWarning, match="8 training samples are too few"):
+        few.predict_interval(X_new)
 
 
 def test_calibration_on_samples_kept_aside(friedman):
@@ -190,8 +213,8 @@ def test_intervals_of_one_calibration_are_not_taken_for_another(friedman):
     X, y, X_new, y_new = friedman
     model = ProximityRegressor(RandomForestRegressor(30, random_state=0)).fit(X, y)
     assert model.predict_interval(X_new[:3]).shape == (3, 2)
-    model.calibrate(coverage=0.8)
-    with pytest.raises(ValueError, match=r"calibrated for coverage=0.8; call calibrate\(coverage"):
+    model.calibrate(X_new, y_new, coverage=0.8)
+    with pytest.raises(ValueError, match=r"calibrated for coverage=0.8; call calibrate\(X, y, cov"):
         model.predict_interval(X_new, coverage=0.9)
     with pytest.raises(ValueError, match=r"3 calibration samples are too few for coverage=0.9"):
         model.calibrate(X_new[:3], y_new[:3])

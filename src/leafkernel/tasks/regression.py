@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
-from leafkernel._validation import check_length, check_share
+from leafkernel._validation import check_length, check_share, warn
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import Array
 from leafkernel.tasks._quantiles import weighted_quantiles
@@ -34,12 +34,15 @@ class Calibration:
         Share of the calibration samples that plain intervals cover.
     n_samples : int
         Calibration samples.
+    out_of_bag : bool
+        Whether these are the training samples, out of bag.
     """
 
     coverage: float
     offset: float
     plain_coverage: float
     n_samples: int
+    out_of_bag: bool
 
 
 class ProximityRegressor(RegressorMixin, WeightedPrediction):
@@ -84,7 +87,7 @@ class ProximityRegressor(RegressorMixin, WeightedPrediction):
     >>> from leafkernel.tasks import ProximityRegressor
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = ProximityRegressor("gap", random_state=0).fit(X[:400], y[:400])
-    >>> low, high = model.calibrate(coverage=0.8).predict_interval(X[400:]).T
+    >>> low, high = model.predict_interval(X[400:], coverage=0.8).T
     >>> bool(((low <= y[400:]) & (y[400:] <= high)).mean() > 0.7)
     True
     """
@@ -104,6 +107,7 @@ class ProximityRegressor(RegressorMixin, WeightedPrediction):
         self._y = np.array(y)  # a copy: y may change
         self.mean_ = y.mean(axis=0)
         self.__dict__.pop("calibration_", None)  # it was of another fit
+        self._out_of_bag: dict[float, Calibration] = {}
 
     def predict(self, X: Any = None) -> npt.NDArray[np.float64]:
         """Return the weighted mean of the training targets.
@@ -163,8 +167,11 @@ class ProximityRegressor(RegressorMixin, WeightedPrediction):
         Intervals are widened on both sides by one number: the quantile of how far the calibration
         targets lie outside of their plain intervals. For new samples from the same distribution as
         those given, the calibrated ones then cover at least ``coverage`` on average, whatever the
-        forest. For out-of-bag samples that is no theorem, but is what is found:
+        forest. For out-of-bag samples this is not a theorem, but holds on the data that we tried:
         :meth:`coverage_score` measures it.
+
+        With "gap", :meth:`predict_interval` calibrates by itself out of bag. Call this method for
+        other schemes, or if you have samples to spare.
 
         Parameters
         ----------
@@ -182,13 +189,17 @@ class ProximityRegressor(RegressorMixin, WeightedPrediction):
             Itself, with ``calibration_``.
         """
         check_is_fitted(self, "proximity_")
+        self.calibration_ = self._calibrate(X, y, coverage)
+        return self
+
+    def _calibrate(self, X: Any, y: Any, coverage: float) -> Calibration:
         if (X is None) != (y is None):
             raise ValueError("give both X and y of calibration samples, or neither.")
         if X is None and not is_out_of_bag(self.proximity_):
             raise ValueError(
                 f"weight_scheme={self.proximity_.scheme_.name!r} as it is here lets training "
                 "samples see themselves, so they cannot calibrate; give X and y that the forest "
-                "has not seen, or use 'gap' with its own diagonal, not symmetrised."
+                "has not seen, or use 'gap' with its own diagonal, not symmetrized."
             )
         targets = self._y if y is None else check_array(y, ensure_2d=False, dtype=np.float64)
         targets = targets.ravel() if targets.ndim == 2 and targets.shape[1] == 1 else targets
@@ -197,32 +208,37 @@ class ProximityRegressor(RegressorMixin, WeightedPrediction):
             _check_lengths_match(targets, low)
         outside = np.sort(np.maximum(low - targets, targets - high))
         n = len(outside)
-        rank = int(np.ceil((n + 1) * coverage - _ROUNDING))
+        rank = _rank(n, coverage)
         if rank > n:
             raise ValueError(
                 f"{n} calibration samples are too few for coverage={coverage}; give at least "
                 f"{int(np.ceil(coverage / (1 - coverage) - _ROUNDING))}."
             )
-        self.calibration_ = Calibration(
+        return Calibration(
             coverage=float(coverage),
             offset=float(outside[rank - 1]),
             plain_coverage=float((outside <= 0).mean()),
             n_samples=n,
+            out_of_bag=X is None,
         )
-        return self
 
     def predict_interval(
         self, X: Any = None, coverage: float | None = None
     ) -> npt.NDArray[np.float64]:
-        """Return an interval for each sample's target.
+        """Return an interval for each sample's target that covers it with a given probability.
+
+        Intervals are calibrated: with "gap" on the out-of-bag training samples, otherwise on the
+        samples that were given to :meth:`calibrate`. Without either they are plain quantiles, and a
+        warning says so: with small leaves, those cover less than they should. For plain quantiles
+        without a warning use :meth:`predict_quantiles`.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
             As in :meth:`predict`.
         coverage : float, default=None
-            Share of targets to cover: by default that of :meth:`calibrate`, or 0.9 where nothing
-            was calibrated. Intervals are plain quantiles until :meth:`calibrate` was called.
+            Share of targets to cover: by default that of :meth:`calibrate`, or 0.9 if that was not
+            called.
 
         Returns
         -------
@@ -230,15 +246,9 @@ class ProximityRegressor(RegressorMixin, WeightedPrediction):
             Lower and upper ends.
         """
         check_is_fitted(self, "proximity_")
-        calibration: Calibration | None = getattr(self, "calibration_", None)
-        if calibration is None:
-            asked = 0.9 if coverage is None else check_share("coverage", coverage, example=0.9)
-            return np.stack(self._plain_interval(X, asked), axis=1)
-        if coverage is not None and coverage != calibration.coverage:
-            raise ValueError(
-                f"intervals were calibrated for coverage={calibration.coverage}; call "
-                f"calibrate(coverage={coverage}) first."
-            )
+        calibration = self._calibration(coverage)
+        if isinstance(calibration, float):
+            return np.stack(self._plain_interval(X, calibration), axis=1)
         low, high = self._plain_interval(X, calibration.coverage)
         low, high = low - calibration.offset, high + calibration.offset
         middle = (low + high) / 2  # where a negative offset would turn an interval around
@@ -264,10 +274,41 @@ class ProximityRegressor(RegressorMixin, WeightedPrediction):
         _check_lengths_match(targets, low)
         return float(((low <= targets) & (targets <= high)).mean())
 
+    def _calibration(self, coverage: float | None) -> Calibration | float:
+        """Return the calibration to use, or the share that plain intervals are to cover."""
+        known: Calibration | None = getattr(self, "calibration_", None)
+        if known is not None and (coverage is None or coverage == known.coverage):
+            return known
+        asked = 0.9 if coverage is None else check_share("coverage", coverage, example=0.9)
+        if known is not None and not known.out_of_bag:
+            raise ValueError(
+                f"intervals were calibrated for coverage={known.coverage}; call "
+                f"calibrate(X, y, coverage={coverage}) first."
+            )
+        if is_out_of_bag(self.proximity_):
+            if _rank(len(self._y), asked) <= len(self._y):
+                if asked not in self._out_of_bag:
+                    self._out_of_bag[asked] = self._calibrate(None, None, asked)
+                return self._out_of_bag[asked]
+            reason = f"{len(self._y)} training samples are too few for it"
+        else:
+            reason = f"training samples cannot do so with {self.proximity_.scheme_.name!r}"
+        warn(
+            f"these intervals are not calibrated, because {reason}; they may cover less than "
+            f"{asked:.0%}. Call calibrate(X, y) with samples that the forest has not seen, or use "
+            "weight_scheme='gap'."
+        )
+        return asked
+
     def _plain_interval(self, X: Any, coverage: float) -> tuple[Array, Array]:
         tail = (1 - coverage) / 2
         low, high = self.predict_quantiles(X, (tail, 1 - tail)).T
         return low, high
+
+
+def _rank(n: int, coverage: float) -> int:
+    """Return which of n sorted calibration scores bounds a new one with this probability."""
+    return int(np.ceil((n + 1) * coverage - _ROUNDING))
 
 
 def _check_lengths_match(targets: Array, rows: Array) -> None:
