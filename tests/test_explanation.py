@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeRegressor
 from walks import SCHEMES, small, walk
 
 from leafkernel import ForestProximity, LeafkernelWarning
-from leafkernel.tasks.explanation import explain_prediction, local_importance
+from leafkernel.tasks import explain_prediction, local_importance
 from leafkernel.tasks.pair_explanation import explain_pair
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*training samples are in bag in every tree")
@@ -162,7 +162,14 @@ def test_a_prediction_in_words_and_as_a_table(iris, diabetes):
 # The features of a row.
 
 
-def oracle_importance(prox, X, queries):
+def explained_share(y, inside):
+    """Return the variance that a split into these parts explains, as a share of that of y."""
+    node = np.concatenate(inside)
+    left = sum(len(part) * part.var() for part in inside if len(part)) / len(node)
+    return (node.var() - left) / y.var()
+
+
+def oracle_importance(prox, X, queries, *, by_target):
     """Each pair of rows and tree with its share of the proximity, times the bits of the path."""
     kernel = prox.kernel_
     n_trees = kernel.forest.n_trees
@@ -179,7 +186,12 @@ def oracle_importance(prox, X, queries):
             bits = np.zeros(X.shape[1])
             path = walk(tree, x)
             for above, node in pairwise(path):
-                bits[tree.feature[above]] += np.log2(count[above] / count[node])
+                gained = np.log2(count[above] / count[node])
+                if by_target:
+                    children = tree.children_left[above], tree.children_right[above]
+                    through = [[child in p for p in paths] for child in children]
+                    gained *= explained_share(prox.y_, [prox.y_[rows] for rows in through])
+                bits[tree.feature[above]] += gained
             for column in range(t, leaf.shape[1], n_trees):
                 met = kernel.leaf[:, column] == leaf[i, column]
                 if queries is None:  # no row is its own neighbor
@@ -196,12 +208,50 @@ def test_importances_against_a_plain_loop(scheme, symmetrize):
     prox = small(scheme=scheme, symmetrize=symmetrize)
     X = load_diabetes().data[:90]
     for queries in (None, X[:7]):
-        expected = oracle_importance(prox, X, queries)
-        found = local_importance(prox, queries, normalize=False)
+        expected = oracle_importance(prox, X, queries, by_target=False)
+        found = local_importance(prox, queries, splits="all", normalize=False)
         assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
-        shares = local_importance(prox, queries)
-        assert_allclose(shares, expected / expected.sum(axis=1, keepdims=True), atol=1e-12)
-        assert_allclose(shares.sum(axis=1), 1)
+    expected = oracle_importance(prox, X, X[:7], by_target=True)
+    found = local_importance(prox, X[:7], normalize=False)
+    assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+    shares = local_importance(prox, X[:7])
+    assert_allclose(shares, expected / expected.sum(axis=1, keepdims=True), atol=1e-12)
+    assert_allclose(shares.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("kind", ["classes", "numbers", "boosted", "several"])
+def test_noise_is_of_little_importance(rng, kind):
+    """In fully grown trees a third of features that are noise had a sixth of the importance."""
+    X = rng.normal(size=(500, 6))  # the last two are noise
+    score = X[:, :4] @ [1, -1, 1, 1]
+    y, forest = {
+        "classes": (np.where(score > 0, "high", "low"), RandomForestClassifier(50, random_state=0)),
+        "numbers": (score, RandomForestRegressor(50, random_state=0)),
+        "boosted": (score, GradientBoostingRegressor(random_state=0)),
+        "several": (np.stack([score, 9 - score], 1), RandomForestRegressor(50, random_state=0)),
+    }[kind]
+    prox = ForestProximity(forest, "uniform").fit(X, y)
+    noise = local_importance(prox)[:, 4:].sum(axis=1).mean()
+    assert noise < 0.05
+    assert noise < local_importance(prox, splits="all")[:, 4:].sum(axis=1).mean() / 2
+
+
+def test_importances_as_a_frame(iris):
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    X = X.set_axis([f"flower {k}" for k in range(150)])
+    prox = ForestProximity(RandomForestClassifier(30, random_state=0)).fit(X, y)
+    for rows in (None, X[20:30]):
+        frame = local_importance(prox, rows, as_frame=True)
+        assert list(frame) == list(X)
+        assert list(frame.index) == list(X.index if rows is None else rows.index)
+        assert_array_equal(frame, local_importance(prox, rows))
+    without_y = ForestProximity(prox.forest_, "uniform").fit(X)
+    assert_array_equal(local_importance(without_y), local_importance(without_y, splits="all"))
+    assert_array_equal(
+        local_importance(without_y, y=y), local_importance(without_y, splits="target", y=y)
+    )
+    with pytest.raises(ValueError, match="fitted without any; pass y"):
+        local_importance(without_y, splits="target")
 
 
 def test_importance_finds_what_matters_where(rng):

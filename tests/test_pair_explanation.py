@@ -26,7 +26,7 @@ from walks import SCHEMES, small, walk
 
 from leafkernel import ForestProximity
 from leafkernel.forests import adapt
-from leafkernel.tasks.explanation import explain_prediction, local_importance
+from leafkernel.tasks import explain_prediction, local_importance
 from leafkernel.tasks.pair_explanation import explain_pair
 
 pytestmark = pytest.mark.filterwarnings(

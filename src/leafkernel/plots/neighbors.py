@@ -73,7 +73,7 @@ def plot_neighbors(
         How many columns to show where ``features`` is not given.
     importance : array-like of shape (n_features,), default=None
         Show the columns of largest importance instead:
-        ``leafkernel.tasks.explanation.local_importance(prox, x)[0]``.
+        ``leafkernel.tasks.local_importance(prox, x)[0]``.
     feature_names : list of str, default=None
         Names of the columns, where X has none.
     title : str, default=None

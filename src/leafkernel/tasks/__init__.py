@@ -14,8 +14,8 @@ from leafkernel.tasks.embedding import LeafEmbedding, LeafPCA
 from leafkernel.tasks.explanation import (
     PredictionExplanation,
     explain_prediction,
-    local_importance,
 )
+from leafkernel.tasks.importance import local_importance
 from leafkernel.tasks.imputation import ProximityImputer
 from leafkernel.tasks.kernels import (
     ForestKernel,

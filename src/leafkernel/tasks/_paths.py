@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -85,6 +85,37 @@ class TreePaths:
             nodes, above, path = nodes[climbing], above[climbing], path[climbing]
             table[path, feature[above]] += self.bits[nodes]
             nodes = above
+
+    def explained(self, sums: Doubles, squares: Doubles) -> Doubles:
+        """Return the share of the variance of a target that the split of each node explains.
+
+        Parameters
+        ----------
+        sums : ndarray of float64 of shape (n_leaves, c)
+            Sum of the targets of the training samples in each leaf.
+        squares : ndarray of float64 of shape (n_leaves,)
+            Sum of their squares.
+        """
+        left, right = self.tree.children_left, self.tree.children_right
+        total: Doubles = np.zeros((len(left), sums.shape[1] + 1))
+        total[self.leaf_nodes] = np.column_stack([sums, squares])
+        levels = _levels(left, right)
+        for nodes in reversed(levels):
+            total[nodes] = total[left[nodes]] + total[right[nodes]]
+        means = total / self.counts[:, None]
+        variance = np.maximum(means[:, -1] - (means[:, :-1] ** 2).sum(axis=1), 0.0)
+        inside = variance * self.counts
+        share: Doubles = np.zeros(len(left))
+        inner = np.concatenate(levels)
+        below = inside[left[inner]] + inside[right[inner]]
+        share[inner] = np.maximum(inside[inner] - below, 0.0) / self.counts[inner]
+        return share / variance[0] if variance[0] > 0 else share
+
+    def weighted(self, share: Doubles) -> TreePaths:
+        """Let the bits of each split count with a share."""
+        below = self.parent >= 0
+        bits = np.where(below, self.bits * share[self.parent], 0.0)
+        return replace(self, bits=bits)
 
     def climb(self, leaf: int) -> Iterator[tuple[int, int]]:
         """Yield each node from a leaf up to below the root, and its parent."""

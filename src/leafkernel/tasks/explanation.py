@@ -1,4 +1,4 @@
-"""Why did the forest predict this: the training rows behind it, and the features behind those."""
+"""Why did the forest predict this: the training rows behind a prediction."""
 
 from __future__ import annotations
 
@@ -8,21 +8,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from leafkernel._progress import track
 from leafkernel._row_labels import frame_of, labels_at
-from leafkernel._validation import check_count, check_flag, warn
+from leafkernel._validation import check_count
 from leafkernel.proximity import ForestProximity
 from leafkernel.schemes import Gap
 from leafkernel.tasks._base import check_proximity, read_targets, without_self
 from leafkernel.tasks._old_calls import took_y_first
-from leafkernel.tasks._paths import TreePaths, read_trees
 from leafkernel.tasks._query import Query, as_one_row, new_sample, number, training_row
+from leafkernel.tasks.importance import local_importance  # noqa: F401 - its former place
 
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
-
-# Rows whose importances are added up at once, so that what is made on the way stays in cache.
-_ROWS_AT_ONCE = 1 << 12
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -250,96 +246,6 @@ def _model_prediction(prox: ForestProximity, x: Any, classes: Array | None) -> A
         return float(found[0]) if len(found) == 1 else None
     # Some libraries have codes for the classes, in the same order.
     return found if len(found) == len(classes) else None
-
-
-def local_importance(prox: ForestProximity, X: Any = None, *, normalize: bool = True) -> Doubles:
-    r"""Tell for each sample which features decide what it is similar to.
-
-    A split takes the n training samples at its node to n′ in the child on the sample's path, and so
-    gives log₂(n / n′) bits, which count for the feature that it splits on; over a path the bits of
-    all features add up to log₂(n_root / n_leaf). A sample's importances are the mean of its bits
-    over the trees, each weighted by the proximity that the sample has through it:
-
-    .. math:: \frac{\sum_t m_t(x)\, \mathrm{bits}_{t f}(x)}{\sum_t m_t(x)}, \qquad
-              m_t(x) = q_t(x) \sum_{x' \in \ell_t(x)} w_t(x')
-
-    So each neighbour counts with its proximity, and what it shares with the sample.
-
-    Parameters
-    ----------
-    prox : ForestProximity
-        A fitted proximity of a forest that tells its splits: of scikit-learn, LightGBM, XGBoost or
-        CatBoost.
-    X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
-        Samples, all taken as unseen. By default the training samples in their training role.
-    normalize : bool, default=True
-        Whether to divide each row by its sum. Otherwise the importances are in bits.
-
-    Returns
-    -------
-    ndarray of float64 of shape (m, n_features)
-        The importances; behind a pipeline, of the features that reach the forest. A row without any
-        proximity is NaN, with a warning; one that no split ever parts from others is zero.
-
-    Notes
-    -----
-    A training sample is not its own neighbor, whatever ``diagonal`` says. For "oob" the weights are
-    those before the division by shared counts.
-    Nodes are counted by the training samples of ``prox``; an empty one counts as half a sample.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from sklearn.ensemble import RandomForestClassifier
-    >>> from leafkernel import ForestProximity
-    >>> from leafkernel.tasks.explanation import local_importance
-    >>> X, y = load_iris(return_X_y=True)
-    >>> prox = ForestProximity(RandomForestClassifier(100, random_state=0)).fit(X, y)
-    >>> local_importance(prox, X[:2]).shape
-    (2, 4)
-    """
-    prox = check_proximity(prox)
-    check_flag("normalize", normalize)
-    trees, names = read_trees(prox, "local_importance")
-    product, kernel = prox._product(X), prox.kernel_
-    leaf, stats = product.rows.leaf, kernel.forest
-    total: Doubles = np.zeros((len(leaf), len(names)))
-    mass: Doubles = np.zeros(len(leaf))
-    # A symmetrised kernel has each tree twice.
-    sides = range(0, leaf.shape[1], stats.n_trees)
-    for t, tree in track(enumerate(trees), "trees", stats.n_trees, enabled=prox.progress):
-        begin, end = stats.leaf_offsets[t], stats.leaf_offsets[t + 1]
-        weights = np.zeros(len(leaf))
-        for column in (t + side for side in sides):
-            theirs = kernel.reference.in_tree(kernel.leaf, column)
-            first = begin + (column >= stats.n_trees) * stats.n_leaves
-            in_leaf = np.bincount(kernel.leaf[:, column] - first, theirs, minlength=end - begin)
-            ours = product.query.in_tree(leaf, column)
-            mass_there = in_leaf[leaf[:, column] - first]
-            # No sample is its own neighbor.
-            weights += ours * (mass_there if X is not None else mass_there - theirs)
-        mass += weights
-        # Only of the leaves that are reached: no more than there are samples.
-        rows = np.flatnonzero(weights)
-        reached = np.zeros(end - begin, dtype=bool)
-        reached[leaf[rows, t] - begin] = True
-        place = np.cumsum(reached) - 1
-        paths = TreePaths.of(tree, stats.leaf_mass[begin:end])
-        bits = paths.bits_by_feature(np.flatnonzero(reached), len(names))
-        for start in range(0, len(rows), _ROWS_AT_ONCE):
-            some = rows[start : start + _ROWS_AT_ONCE]
-            total[some] += weights[some, None] * bits[place[leaf[some, t] - begin]]
-    empty = mass == 0
-    if empty.any():
-        warn(
-            f"{int(empty.sum())} of {len(mass)} rows have no proximity to any training sample; "
-            "their importances are NaN."
-        )
-    divisor = total.sum(axis=1) if normalize else mass
-    divisor[divisor == 0] = 1
-    total /= divisor[:, None]
-    total[empty] = np.nan
-    return total
 
 
 def _no_mass(query: Query) -> str:

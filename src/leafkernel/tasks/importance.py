@@ -1,0 +1,162 @@
+"""Which features decide what a sample is similar to."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from leafkernel._progress import track
+from leafkernel._row_labels import index_of
+from leafkernel._validation import check_choice, check_flag, check_values, warn
+from leafkernel.proximity import ForestProximity
+from leafkernel.tasks._base import check_proximity, read_targets, targets_of
+from leafkernel.tasks._paths import TreePaths, read_trees
+
+Array = npt.NDArray[Any]
+Doubles = npt.NDArray[np.float64]
+
+# Rows whose importances are added up at once, so that what is made on the way stays in cache.
+_ROWS_AT_ONCE = 1 << 12
+
+
+def local_importance(
+    prox: ForestProximity,
+    X: Any = None,
+    *,
+    y: Any = None,
+    splits: str = "auto",
+    normalize: bool = True,
+    as_frame: bool = False,
+) -> Any:
+    r"""Return how much each feature decides what a sample is similar to.
+
+    A split takes the n training samples at its node to n′ in the child on the sample's path, and so
+    gives log₂(n / n′) bits, which count for the feature that it splits on. A sample's importances
+    are the mean of its bits over the trees, each weighted by the proximity that the sample has
+    through it:
+
+    .. math:: \frac{\sum_t m_t(x)\, \mathrm{bits}_{t f}(x)}{\sum_t m_t(x)}, \qquad
+              m_t(x) = q_t(x) \sum_{x' \in \ell_t(x)} w_t(x')
+
+    Fully grown trees also split on noise, deep in the tree. So by default the bits of a split count
+    with the share of the target's variance that it explains.
+
+    Parameters
+    ----------
+    prox : ForestProximity
+        A fitted proximity of a forest that tells its splits: of scikit-learn, LightGBM, XGBoost or
+        CatBoost.
+    X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
+        New samples. By default the training samples, compared using their out-of-bag trees.
+    y : array-like of shape (n,), default=None
+        Targets of the training samples. By default those that ``prox`` was fitted on.
+    splits : {"auto", "target", "all"}, default="auto"
+        How much a split counts. "target": its bits, times the share of the variance of the target
+        that it explains among the training samples at its node, relative to all training samples.
+        "all": its bits, whatever they say about the target; they add up to log₂(n_root / n_leaf).
+        "auto" is "target", or "all" if there are no targets.
+    normalize : bool, default=True
+        Whether to divide each row by its sum. Otherwise the importances are in bits.
+    as_frame : bool, default=False
+        Whether to return a pandas data frame, with the names of the features as columns and the
+        labels of the samples as the index.
+
+    Returns
+    -------
+    ndarray of float64 of shape (m, n_features), or pandas.DataFrame
+        The importances; behind a pipeline, of the features that reach the forest. A row without any
+        proximity is NaN, with a warning; one that no split parts from others is zero.
+
+    Notes
+    -----
+    A training sample is not its own neighbor, whatever ``diagonal`` says. For "oob" the weights are
+    those before the division by shared counts.
+    Nodes are counted by the training samples of ``prox``; an empty one counts as half a sample.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from leafkernel import ForestProximity
+    >>> from leafkernel.tasks import local_importance
+    >>> X, y = load_iris(return_X_y=True)
+    >>> prox = ForestProximity(RandomForestClassifier(100, random_state=0)).fit(X, y)
+    >>> local_importance(prox, X[:2]).shape
+    (2, 4)
+    """
+    prox = check_proximity(prox)
+    check_choice("splits", splits, ("auto", "target", "all"))
+    check_flag("normalize", normalize)
+    check_flag("as_frame", as_frame)
+    target = None
+    if splits == "target" or (splits == "auto" and (y is not None or prox.y_ is not None)):
+        target = _standardized(prox, y)
+    trees, names = read_trees(prox, "local_importance")
+    product, kernel = prox._product(X), prox.kernel_
+    leaf, stats = product.rows.leaf, kernel.forest
+    total: Doubles = np.zeros((len(leaf), len(names)))
+    mass: Doubles = np.zeros(len(leaf))
+    # A symmetrised kernel has each tree twice.
+    sides = range(0, leaf.shape[1], stats.n_trees)
+    for t, tree in track(enumerate(trees), "trees", stats.n_trees, enabled=prox.progress):
+        begin, end = stats.leaf_offsets[t], stats.leaf_offsets[t + 1]
+        weights = np.zeros(len(leaf))
+        for column in (t + side for side in sides):
+            theirs = kernel.reference.in_tree(kernel.leaf, column)
+            first = begin + (column >= stats.n_trees) * stats.n_leaves
+            in_leaf = np.bincount(kernel.leaf[:, column] - first, theirs, minlength=end - begin)
+            ours = product.query.in_tree(leaf, column)
+            mass_there = in_leaf[leaf[:, column] - first]
+            # No sample is its own neighbor.
+            weights += ours * (mass_there if X is not None else mass_there - theirs)
+        mass += weights
+        # Only of the leaves that are reached: no more than there are samples.
+        rows = np.flatnonzero(weights)
+        reached = np.zeros(end - begin, dtype=bool)
+        reached[leaf[rows, t] - begin] = True
+        place = np.cumsum(reached) - 1
+        paths = TreePaths.of(tree, stats.leaf_mass[begin:end])
+        if target is not None:
+            sums = _sums_in_leaves(target, kernel.leaf[:, t] - begin, end - begin)
+            paths = paths.weighted(paths.explained(*sums))
+        bits = paths.bits_by_feature(np.flatnonzero(reached), len(names))
+        for start in range(0, len(rows), _ROWS_AT_ONCE):
+            some = rows[start : start + _ROWS_AT_ONCE]
+            total[some] += weights[some, None] * bits[place[leaf[some, t] - begin]]
+    empty = mass == 0
+    if empty.any():
+        warn(
+            f"{int(empty.sum())} of {len(mass)} rows have no proximity to any training sample; "
+            "their importances are NaN."
+        )
+    divisor = total.sum(axis=1) if normalize else mass
+    divisor[divisor == 0] = 1
+    total /= divisor[:, None]
+    total[empty] = np.nan
+    if not as_frame:
+        return total
+    index = prox.index_ if X is None else index_of(X, len(total))
+    return import_module("pandas").DataFrame(total, columns=names, index=index)
+
+
+def _standardized(prox: ForestProximity, y: Any) -> Doubles:
+    """Return the targets as numbers: an indicator for each class, or columns of equal spread."""
+    targets = np.asarray(targets_of(prox, y))
+    if targets.ndim == 2 and targets.shape[1] > 1:
+        values = check_values(targets, prox.n_samples_fit_)
+    else:
+        values = read_targets(prox, y)[2]
+        if values.shape[1] > 1:
+            return values
+    spread = values.std(axis=0)
+    return np.asarray((values - values.mean(axis=0)) / np.where(spread > 0, spread, 1.0))
+
+
+def _sums_in_leaves(target: Doubles, leaf: Array, n_leaves: int) -> tuple[Doubles, Doubles]:
+    """Return the sums of targets and of their squares over the training samples of each leaf."""
+    columns = [np.bincount(leaf, column, minlength=n_leaves) for column in target.T]
+    squares = np.asarray(np.bincount(leaf, (target**2).sum(axis=1), minlength=n_leaves))
+    return np.column_stack(columns), squares.astype(np.float64)
