@@ -10,7 +10,7 @@ import zoo
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.compose import make_column_transformer
+from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.ensemble import (
     BaggingRegressor,
@@ -250,7 +250,7 @@ def test_categories_have_no_interval(table):
     assert found.bits[1] > 0
     assert np.isnan(found.low[1])
     assert np.isnan(found.high[1])
-    assert "by category" in str(found)
+    assert re.search(r"kind +is [a-z]( or [a-z])?$", str(found), re.MULTILINE)
     assert not np.isnan(found.low[[0, 2]]).any()
     # A row with a hole: what it shares is told by where holes go.
     assert X["size"].isna()[0]
@@ -354,3 +354,64 @@ def test_both_rows_lie_in_the_intervals_as_they_are_printed(rng):
             if found:
                 values = X[[a, b], names.index(found[1])]
                 assert float(found[2]) < values.min() <= values.max() <= float(found[3])
+
+
+def boosters_with_categories():
+    lightgbm, xgboost = map(pytest.importorskip, ("lightgbm", "xgboost"))
+    few = {"min_child_samples": 5, "min_data_per_group": 1, "cat_smooth": 1, "verbose": -1}
+    return {
+        "lightgbm": lightgbm.LGBMRegressor(n_estimators=8, num_leaves=6, **few),
+        "lightgbm sets": lightgbm.LGBMRegressor(n_estimators=8, max_cat_to_onehot=1, **few),
+        "xgboost": xgboost.XGBRegressor(n_estimators=8, enable_categorical=True, max_depth=3),
+        "hist": HistGradientBoostingRegressor(max_iter=8, categorical_features="from_dtype"),
+        "pipeline": make_pipeline(
+            FunctionTransformer(),
+            HistGradientBoostingRegressor(max_iter=8, categorical_features="from_dtype"),
+        ),
+    }
+
+
+@pytest.mark.parametrize("library", ["lightgbm", "lightgbm sets", "xgboost", "hist", "pipeline"])
+def test_categories_that_stay_together_are_named(rng, library):
+    """Each category that keeps a row in all shared leaves is named, and no other."""
+    names = ["red", "green", "blue", "gray", "pink", "white"]
+    color, size = rng.choice(names, 300), rng.choice(["small", "large"], 300)
+    X = pd.DataFrame({"x": rng.normal(size=300), "color": color, "size": size})
+    X = X.astype({"color": "category", "size": "category"})
+    y = (
+        3 * np.isin(color, names[:3])
+        + np.isin(color, names[2:4])
+        + (size == "large")
+        + 0.1 * X["x"]
+    )
+    prox = ForestProximity(boosters_with_categories()[library], "uniform").fit(X, y)
+    near = prox.kneighbors(n_neighbors=1)[1][:, 0]
+    n_named = 0
+    for row in range(40):
+        told = explain_pair(prox, row, int(near[row]))
+        shared = prox.kernel_.leaf[row, told.trees]
+        for column, categories in ((1, X["color"].cat.categories), (2, X["size"].cat.categories)):
+            moved = pd.concat([X.iloc[[row]]] * len(categories), ignore_index=True)
+            moved[moved.columns[column]] = pd.Categorical(categories, categories=categories)
+            stays = (prox._router.leaves(moved)[:, told.trees] == shared).all(axis=1)
+            if column not in told.categories:
+                assert stays.all()
+                continue
+            said = told.categories[column].removeprefix("is ").replace(" or ", ", ").split(", ")
+            assert said == list(categories[stays])
+            n_named += not stays.all()
+            assert told.categories[column] in str(told)
+    assert n_named > 20
+
+
+def test_names_of_parts_of_a_pipeline_are_left_out(rng):
+    X = pd.DataFrame({"age": rng.normal(size=80), "sex": rng.choice(["f", "m"], 80)})
+    parts = [("num", StandardScaler(), ["age"]), ("cat", OneHotEncoder(), ["sex"])]
+    forest = RandomForestClassifier(10, random_state=0)
+    model = make_pipeline(ColumnTransformer(parts), forest)
+    prox = ForestProximity(model, "uniform").fit(X, X["sex"])
+    assert list(explain_pair(prox, 0, 1).feature_names) == ["age", "sex_f", "sex_m"]
+    twice = [("raw", "passthrough", ["age"]), ("scaled", StandardScaler(), ["age"])]
+    model = make_pipeline(ColumnTransformer(twice), forest)
+    prox = ForestProximity(model, "uniform").fit(X, X["sex"])
+    assert list(explain_pair(prox, 0, 1).feature_names) == ["raw__age", "scaled__age"]

@@ -115,6 +115,10 @@ class FittedForest(ABC):
         """Return the names of the columns that the trees split on, given those of X."""
         return names
 
+    def categories(self) -> dict[int, list[Any]]:
+        """Return, for features with categories, what the codes of the splits stand for."""
+        return {}
+
     @abstractmethod
     def __str__(self) -> str:
         """Name the forest in messages."""

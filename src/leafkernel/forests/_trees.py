@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -41,13 +41,24 @@ class Tree(Protocol):
 
 @dataclass(frozen=True)
 class TreeArrays:
-    """A tree of a library that keeps its trees in another form."""
+    """A tree of a library that keeps its trees in another form.
+
+    ``categories`` has, for nodes that split by category, codes of categories and whether it is
+    these that go left; all others go to the other side.
+    """
 
     children_left: Array
     children_right: Array
     feature: Array
     threshold: Array
     missing_go_to_left: Array
+    categories: Mapping[int, tuple[frozenset[int], bool]] = field(default_factory=dict)
+
+
+def codes_in(bits: npt.NDArray[np.uint32]) -> frozenset[int]:
+    """Return the numbers whose bits are set, 32 to a word, the lowest first."""
+    octets = np.ascontiguousarray(bits.astype("<u4")).view(np.uint8)
+    return frozenset(np.flatnonzero(np.unpackbits(octets, bitorder="little")).tolist())
 
 
 def count_leaves(trees: Sequence[Tree]) -> npt.NDArray[np.int64]:

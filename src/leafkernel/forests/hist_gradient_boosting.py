@@ -15,7 +15,7 @@ import numpy as np
 
 from leafkernel.forests._base import Array, with_own_names
 from leafkernel.forests._boosting import BoostedTrees
-from leafkernel.forests._trees import Tree, TreeArrays, features_on_paths, offsets_of
+from leafkernel.forests._trees import Tree, TreeArrays, codes_in, features_on_paths, offsets_of
 from leafkernel.weighting import leaf_id_type
 
 
@@ -54,7 +54,16 @@ class HistForest(BoostedTrees):
         categorical = self._model.is_categorical_
         if categorical is not None:  # the model puts its categorical columns first
             columns = np.concatenate([columns[categorical], columns[~categorical]])
-        return [_as_arrays(tree.nodes, columns) for tree in self._trees]
+        return [_as_arrays(tree, columns) for tree in self._trees]
+
+    def categories(self) -> dict[int, list[Any]]:
+        """Return the categories of each feature that has any, which the trees know by number."""
+        categorical = self._model.is_categorical_
+        if categorical is None:
+            return {}
+        encoder = self._model._preprocessor.named_transformers_["encoder"]
+        known = zip(np.flatnonzero(categorical), encoder.categories_, strict=True)
+        return {int(column): values.tolist() for column, values in known}
 
 
 def _number_leaves(tree: Any) -> Any:
@@ -66,12 +75,18 @@ def _number_leaves(tree: Any) -> Any:
     return type(tree)(nodes, *bitsets)
 
 
-def _as_arrays(nodes: Array, columns: Array) -> TreeArrays:
+def _as_arrays(tree: Any, columns: Array) -> TreeArrays:
+    nodes = tree.nodes
     is_leaf = nodes["is_leaf"] == 1
+    by_category = np.flatnonzero((nodes["is_categorical"] == 1) & ~is_leaf)
     return TreeArrays(
         np.where(is_leaf, -1, nodes["left"].astype(np.int64)),
         np.where(is_leaf, -1, nodes["right"].astype(np.int64)),
         columns[np.where(is_leaf, 0, nodes["feature_idx"])],
         np.where(nodes["is_categorical"] == 1, np.nan, nodes["num_threshold"]),
         nodes["missing_go_to_left"] == 1,
+        {
+            int(node): (codes_in(tree.raw_left_cat_bitsets[nodes["bitset_idx"][node]]), True)
+            for node in by_category
+        },
     )

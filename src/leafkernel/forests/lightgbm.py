@@ -12,7 +12,14 @@ from leafkernel._optional import require
 from leafkernel._validation import check_names, column_names
 from leafkernel.forests._base import Array, FittedForest, Unavailable
 from leafkernel.forests._boosting import BoostedTrees
-from leafkernel.forests._trees import Tree, TreeArrays, features_on_paths, global_ids, offsets_of
+from leafkernel.forests._trees import (
+    Tree,
+    TreeArrays,
+    codes_in,
+    features_on_paths,
+    global_ids,
+    offsets_of,
+)
 
 # What LightGBM counts as missing.
 _NOTHING, _ZERO = 0, 1
@@ -47,6 +54,7 @@ class LightGBMForest(BoostedTrees):
         self._values = [_numbers(tree["leaf_value"], np.float64) for tree in read]
         self._linear = any(tree.get("is_linear") == "1" for tree in read)
         # A copy, so that training the model further elsewhere changes nothing.
+        self._categories = _read_categories(header, booster.pandas_categorical)
         self._booster = require("lightgbm", extra="boosting").Booster(model_str=text)
         self._rounds = len(trees) // booster.num_model_per_iteration()
         self.leaf_offsets = offsets_of([len(values) for values in self._values])
@@ -81,6 +89,10 @@ class LightGBMForest(BoostedTrees):
         """Return the trees with their splits."""
         return self._trees
 
+    def categories(self) -> dict[int, list[Any]]:
+        """Return the categories of pandas columns, which the trees know by number."""
+        return self._categories
+
     def draws_samples(self) -> bool:
         """Return whether the trees were grown apart: ``boosting_type="rf"``."""
         return self._averages
@@ -114,6 +126,12 @@ def _as_arrays(tree: dict[str, str]) -> TreeArrays:
     missing = (kind >> 2) & 3
     # What is no missing value is read as 0; where 0 itself is missing, no threshold tells all.
     missing_left = np.where(missing == _NOTHING, threshold >= 0, (kind & 2) > 0)
+    by_category = np.flatnonzero(kind & 1)
+    begins, bits = of_inner("cat_boundaries"), of_inner("cat_threshold", np.uint32)
+    categories = {
+        int(node): (codes_in(bits[begins[k] : begins[k + 1]]), True)
+        for node, k in zip(by_category, threshold[by_category].astype(int), strict=True)
+    }
     threshold = np.where(((kind & 1) > 0) | (missing == _ZERO), np.nan, threshold)
     return TreeArrays(
         child("left_child"),
@@ -121,4 +139,15 @@ def _as_arrays(tree: dict[str, str]) -> TreeArrays:
         with_leaves(of_inner("split_feature")),
         with_leaves(threshold),
         with_leaves(missing_left.astype(np.int8)),
+        categories,
     )
+
+
+def _read_categories(header: str, of_pandas: list[list[Any]] | None) -> dict[int, list[Any]]:
+    """Return the categories of each feature that has any, as pandas named them."""
+    infos = _read(header).get("feature_infos", "").split()
+    # Numbers have "[low:high]", categories "0:1:2", columns without any split "none".
+    features = [f for f, info in enumerate(infos) if not info.startswith("[") and info != "none"]
+    if not of_pandas or len(of_pandas) != len(features):
+        return {}
+    return dict(zip(features, of_pandas, strict=True))

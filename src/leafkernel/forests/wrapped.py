@@ -134,7 +134,28 @@ class PipelineForest(FittedForest):
             except (AttributeError, ValueError):  # it cannot tell, or was fitted on other names
                 names = numbered_names(self._n_last)
                 break
-        return self._last.feature_names(names)
+        return self._last.feature_names(_without_prefixes(names, self._steps))
+
+    def categories(self) -> dict[int, list[Any]]:
+        """Return what the codes of categories stand for in the last step."""
+        return self._last.categories()
 
     def __str__(self) -> str:
         return str(self._last)
+
+
+def _without_prefixes(names: Array, steps: list[Any]) -> Array:
+    """Remove the names of parts that scikit-learn puts before those of features: ``num__age``.
+
+    They stay if two features would have the same name without.
+    """
+    parts = {
+        part[0]
+        for step in steps
+        for part in (*getattr(step, "transformers", ()), *getattr(step, "transformer_list", ()))
+    } | {"remainder"}
+    short = []
+    for name in names:
+        part, separator, rest = str(name).partition("__")
+        short.append(rest if separator and part in parts else name)
+    return np.array(short, dtype=object) if len({*short}) == len(short) else names

@@ -51,6 +51,7 @@ class XGBoostForest(BoostedTrees):
     def __init__(self, estimator: Any, booster: Any, best: int | None) -> None:
         self.estimator = estimator
         self._booster = booster.copy()  # loading or training it elsewhere changes nothing
+        self._categories: dict[int, list[Any]] = {}
         self._missing = getattr(estimator, "missing", np.nan)
         # The documented JSON form of a model: plain arrays for each tree.
         model = json.loads(bytes(booster.save_raw(raw_format="json")))
@@ -88,6 +89,20 @@ class XGBoostForest(BoostedTrees):
         nodes = np.asarray(found).reshape(-1, len(self._trees)).astype(np.int64)
         leaf: Array = self._leaf_of_node[nodes + self._node_offsets[:-1]]
         return leaf
+
+    def training_leaves(self, X: Any, *, n_threads: int = 1) -> Array:
+        """Return the leaves of the training samples, and learn the names of their categories."""
+        if hasattr(X, "iloc"):
+            self._categories = {
+                j: list(X.iloc[:, j].cat.categories)
+                for j, dtype in enumerate(X.dtypes)
+                if hasattr(dtype, "categories")
+            }
+        return self.leaves(X, n_threads=n_threads)
+
+    def categories(self) -> dict[int, list[Any]]:
+        """Return the categories of pandas columns, which the trees know by number."""
+        return self._categories
 
     def _data(self, X: Any, n_threads: int) -> Any:
         xgboost = require("xgboost", extra="boosting")
@@ -131,12 +146,25 @@ def _as_arrays(tree: dict[str, Any]) -> TreeArrays:
     condition = np.asarray(tree["split_conditions"], dtype=np.float32)
     below = np.nextafter(condition, np.float32(-np.inf)).astype(np.float64)
     by_category = np.asarray(tree["split_type"]) == 1
+    # The categories that it lists go to the right.
+    listed = np.asarray(tree.get("categories", []), dtype=np.int64)
+    parts = zip(
+        tree.get("categories_nodes", []),
+        tree.get("categories_segments", []),
+        tree.get("categories_sizes", []),
+        strict=True,
+    )
+    categories = {
+        node: (frozenset(listed[begin : begin + size].tolist()), False)
+        for node, begin, size in parts
+    }
     return TreeArrays(
         np.asarray(tree["left_children"]),
         np.asarray(tree["right_children"]),
         np.asarray(tree["split_indices"]),
         np.where(by_category, np.nan, below),
         np.asarray(tree["default_left"]) == 1,
+        categories,
     )
 
 

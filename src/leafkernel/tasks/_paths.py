@@ -144,12 +144,16 @@ class Box:
         Whether a sample without a value stays, too.
     by_category : ndarray of bool of shape (p,)
         Whether a split was by category, so that no interval tells all.
+    among, beyond : dict of int to set of int
+        Codes of the categories that a feature must be among, and that it must not have.
     """
 
     low: Doubles
     high: Doubles
     missing: npt.NDArray[np.bool_]
     by_category: npt.NDArray[np.bool_]
+    among: dict[int, frozenset[int]]
+    beyond: dict[int, frozenset[int]]
 
     @classmethod
     def unbounded(cls, n_features: int) -> Box:
@@ -159,6 +163,8 @@ class Box:
             np.full(n_features, np.inf),
             np.ones(n_features, dtype=bool),
             np.zeros(n_features, dtype=bool),
+            {},
+            {},
         )
 
     def narrow(self, paths: TreePaths, leaf: int) -> None:
@@ -171,10 +177,21 @@ class Box:
             self.missing[f] &= bool(missing_left[above]) == to_left
             if np.isnan(value):
                 self.by_category[f] = True
+                # Trees of other libraries have no such table.
+                known = getattr(tree, "categories", {}).get(above)
+                if known is not None:
+                    self._keep(int(f), known[0], is_listed=known[1] == to_left)
             elif to_left:
                 self.high[f] = min(self.high[f], value)
             else:
                 self.low[f] = max(self.low[f], value)
+
+    def _keep(self, feature: int, codes: frozenset[int], *, is_listed: bool) -> None:
+        """Keep only these categories, or all but these."""
+        if is_listed:
+            self.among[feature] = self.among.get(feature, codes) & codes
+        else:
+            self.beyond[feature] = self.beyond.get(feature, frozenset()) | codes
 
 
 def _levels(left: Array, right: Array) -> list[Array]:

@@ -17,8 +17,10 @@ from leafkernel.tasks._query import Query, is_row_label, new_sample, number, tra
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
 
-# Features that the text names, of those that decide and of those at which two samples part.
+# LightGBM writes a tiny number for zero.
 _NEARLY_ZERO = 1e-30
+# Features that the text names, of those that decide and of those at which two samples part; and
+# categories of a feature.
 _NAMED = 6
 
 
@@ -76,6 +78,9 @@ class PairExplanation:
         ``high``; infinite where open, NaN where a split was by category.
     missing_stays : ndarray of bool of shape (n_features,)
         Whether a sample whose value is missing stays with them, too.
+    categories : dict of int to str
+        For features that were split by category, the categories with which the two stay together,
+        in words. Only where the model tells.
     partings : Partings
         Where they part in the other trees.
     """
@@ -91,6 +96,7 @@ class PairExplanation:
     low: Doubles
     high: Doubles
     missing_stays: npt.NDArray[np.bool_]
+    categories: dict[int, str]
     partings: Partings
 
     @property
@@ -123,6 +129,7 @@ class PairExplanation:
                 "low": self.low,
                 "high": self.high,
                 "missing_stays": self.missing_stays,
+                "categories": [self.categories.get(f, "") for f in range(len(self.bits))],
                 "parted_in": self.parted_in,
                 "parted_at": [threshold for threshold, _ in met],
                 "parted_among": [share for _, share in met],
@@ -138,7 +145,7 @@ class PairExplanation:
             lines.append("What decides that, and the values within which they stay together:")
             names = _columns([self.feature_names[f] for f in deciding[:_NAMED]])
             for f, name in zip(deciding, names, strict=False):
-                interval = _interval(self.low[f], self.high[f])
+                interval = self.categories.get(f) or _interval(self.low[f], self.high[f])
                 lines.append(f"  {self.shares[f]:6.1%}  {name}  {interval}")
             lines += _others(len(deciding) - _NAMED)
         parting = [f for f in np.argsort(-self.parted_in, kind="stable") if self.parted_in[f]]
@@ -274,6 +281,7 @@ def explain_pair(prox: ForestProximity, a: Any, b: Any) -> PairExplanation:
         low=box.low,
         high=box.high,
         missing_stays=box.missing,
+        categories=_categories(box, prox._router.categories()),
         partings=_partings(parted),
     )
 
@@ -325,9 +333,31 @@ def _interval(low: float, high: float) -> str:
     return f"above {_end(low)}" if high == np.inf else f"in ({_end(low)}, {_end(high)}]"
 
 
+def _categories(box: Box, names: dict[int, list[Any]]) -> dict[int, str]:
+    """Return the categories that are left of each feature, by name or by code."""
+    found = {}
+    for f in sorted({*box.among, *box.beyond}):
+        beyond = box.beyond.get(f, frozenset())
+        if f in names:
+            everything = frozenset(range(len(names[f])))
+            codes = (box.among.get(f, everything) - beyond) & everything
+            found[f] = f"is {_one_of([str(names[f][code]) for code in sorted(codes)])}"
+        elif f in box.among:
+            codes = box.among[f] - beyond
+            found[f] = f"has code {_one_of([str(code) for code in sorted(codes)])}"
+        else:
+            found[f] = f"does not have code {_one_of([str(code) for code in sorted(beyond)])}"
+    return found
+
+
+def _one_of(names: list[str]) -> str:
+    if len(names) > _NAMED:
+        names = [*names[: _NAMED - 1], f"{len(names) - _NAMED + 1} others"]
+    return " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names) or "missing"
+
+
 def _end(value: float) -> str:
     """Write an end of an interval with all digits that trees compare: both rows must be inside."""
-    # LightGBM writes a tiny number for zero.
     return "0" if abs(value) < _NEARLY_ZERO else f"{value:.7g}"
 
 
