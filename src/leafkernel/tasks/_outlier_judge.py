@@ -93,7 +93,7 @@ class Judge:
         self.raw = self._raw(sums)
         self.scales = [_scale_of(self.raw[self.own == c]) for c in range(self.n_classes)]
         if as_new:
-            # A training sample has one fewer to be similar to than a new one. That is no difference.
+            # A training sample has one sample fewer to be similar to than a new one has.
             sizes = np.bincount(codes)
             self.scales = [
                 (center, max(spread, center / size))
