@@ -29,6 +29,7 @@ from leafkernel._validation import (
     check_count,
     check_dtype,
     check_flag,
+    check_length,
     check_names_out,
     check_values,
     count_threads,
@@ -38,10 +39,16 @@ from leafkernel._validation import (
 from leafkernel.engines import ENGINES, Engine, TooManyEntriesError, find_engine
 from leafkernel.forecast import TOO_LARGE_ADVICE, Forecast, csr_bytes, forecast, most_nonzeros
 from leafkernel.kernel import Diagonal, LeafKernel, Product
-from leafkernel.leaf_index import Samples
+from leafkernel.leaf_index import ForestStats, Samples
 from leafkernel.operator import ProximityOperator
 from leafkernel.schemes import Gap, WeightScheme, find_scheme
-from leafkernel.training import check_rows, read_features, read_samples, read_stats
+from leafkernel.training import (
+    check_rows,
+    complete_samples,
+    read_features,
+    read_samples,
+    read_stats,
+)
 
 Array = npt.NDArray[Any]
 
@@ -141,6 +148,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
     y_: Any
     index_: Any
     _targets: Targets
+    _samples: Samples
+    _sample_weight: Array | None
     _router: forests.FittedForest
 
     def __init__(
@@ -236,7 +245,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         """
         # A copy: what happens to the scheme later must not change this fit.
         scheme = deepcopy(find_scheme(self.weight_scheme))
-        dtype = self._check_params()
+        self._check_params()
         n_threads = count_threads(self.n_jobs)
         refuse_masked("y", y)
         refuse_masked("sample_weight", sample_weight)
@@ -244,34 +253,91 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         estimator = forests.fit_if_needed(self.forest, X, y, sample_weight)
         forest = forests.adapt(estimator, n_threads=n_threads)
         samples = read_samples(forest, scheme, X, y, sample_weight, n_threads=n_threads)
-        stats = read_stats(forest, scheme, samples, progress=self.progress, n_threads=n_threads)
-        kernel = LeafKernel.fit(
-            scheme,
-            samples,
-            stats,
-            diagonal=self.diagonal,
-            symmetrize=self.symmetrize,
-            dtype=dtype,
-            n_threads=n_threads,
-        )
         fitted = copy(self)
         check_columns(fitted, X, reset=True)
         if hasattr(fitted, "feature_names_in_"):  # it may be the very array of the data frame
             fitted.feature_names_in_ = np.array(fitted.feature_names_in_)
-        fitted.kernel_ = kernel
-        fitted.forest_ = estimator
         fitted.scheme_ = scheme
-        fitted.n_trees_ = stats.n_trees
-        fitted.n_leaves_ = stats.n_leaves
+        fitted._samples = samples
+        fitted._sample_weight = None if sample_weight is None else np.array(sample_weight)
+        fitted._router = forest
+        fitted._weigh(None, n_threads)
+        fitted.forest_ = estimator
+        fitted.n_trees_ = fitted.kernel_.forest.n_trees
+        fitted.n_leaves_ = fitted.kernel_.forest.n_leaves
         fitted.n_samples_fit_ = samples.n_samples
         fitted.index_ = index_of(X, samples.n_samples)
         fitted._targets = Targets(y)
         fitted.y_ = fitted._targets.values
-        fitted._router = forest
         # Only now does anything change here, and all of it in one step. A fit that fails leaves an
         # earlier one as it was, and another thread sees the old fit or the new one, never a mix.
         self.__dict__ = dict(vars(fitted))
         return self
+
+    def reweigh(
+        self,
+        weight_scheme: Any = None,
+        *,
+        diagonal: Diagonal | None = None,
+        symmetrize: bool | None = None,
+        dtype: Any = None,
+        X: Any = None,
+    ) -> ForestProximity:
+        """Return another proximity of the same forest and training samples, without routing again.
+
+        It shares the leaves, in-bag weights and statistics of this one, and computes only what its
+        scheme needs beyond them. Use it to compare schemes, or for one task that needs another.
+
+        Parameters
+        ----------
+        weight_scheme, diagonal, symmetrize, dtype : default=None
+            As in the constructor. What is not given stays as it is.
+        X : {array-like, sparse matrix, dataframe} of shape (n, n_features), default=None
+            The training samples. Only "ih" needs them, and in-bag weights of your own forests.
+
+        Returns
+        -------
+        ForestProximity
+            A new object, fitted. This one does not change.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.ensemble import RandomForestClassifier
+        >>> from leafkernel import ForestProximity
+        >>> data, y = load_iris(return_X_y=True)
+        >>> prox = ForestProximity(RandomForestClassifier(random_state=0)).fit(data, y)
+        >>> prox.reweigh("kerf").scheme_.name
+        'kerf'
+        """
+        fitted = self._snapshot()
+        given = {
+            "weight_scheme": weight_scheme,
+            "diagonal": diagonal,
+            "symmetrize": symmetrize,
+            "dtype": dtype,
+        }
+        for name, value in given.items():
+            if value is not None:
+                setattr(fitted, name, value)
+        fitted._check_params()
+        if weight_scheme is not None:
+            fitted.scheme_ = deepcopy(find_scheme(weight_scheme))
+        if X is not None:
+            check_columns(fitted, X, reset=False)
+            check_length("X", X, fitted.n_samples_fit_)
+        n_threads = count_threads(fitted.n_jobs)
+        fitted._samples = complete_samples(
+            fitted._samples,
+            fitted._router,
+            fitted.scheme_,
+            X,
+            fitted.y_,
+            fitted._sample_weight,
+            n_threads=n_threads,
+        )
+        fitted._weigh(fitted.kernel_.forest, n_threads)
+        return fitted
 
     def proximity(self, X: Any = None, *, sort: bool = True) -> csr_array:
         """Return the proximities of samples to the training samples.
@@ -715,14 +781,14 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             "proximities": f"{self.scheme_.name}, {'symmetric' if symmetric else 'not symmetric'}",
         }
 
-    def _check_params(self) -> np.dtype[Any]:
+    def _check_params(self) -> None:
         check_choice("diagonal", self.diagonal, ("scheme", "one", "zero", "adjusted"))
         check_choice("engine", self.engine, ENGINES)
         check_flag("symmetrize", self.symmetrize)
         check_flag("progress", self.progress)
         if self.max_memory is not None:
             parse_bytes(self.max_memory)
-        return check_dtype(self.dtype)
+        check_dtype(self.dtype)
 
     def _snapshot(self) -> ForestProximity:
         """Return this fitted object as it is now, whatever fit does to it from here on.
@@ -732,6 +798,26 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         if not hasattr(self, "kernel_"):
             check_is_fitted(self, "kernel_")  # raises, and would ask the forest for its tags
         return copy(self)
+
+    def _weigh(self, stats: ForestStats | None, n_threads: int) -> None:
+        """Weigh the training samples by the scheme, and index them."""
+        stats = read_stats(
+            self._router,
+            self.scheme_,
+            self._samples,
+            progress=self.progress,
+            n_threads=n_threads,
+            stats=stats,
+        )
+        self.kernel_ = LeafKernel.fit(
+            self.scheme_,
+            self._samples,
+            stats,
+            diagonal=self.diagonal,
+            symmetrize=self.symmetrize,
+            dtype=check_dtype(self.dtype),
+            n_threads=n_threads,
+        )
 
     def _with_diagonal(self, diagonal: Literal["one", "zero"]) -> ForestProximity:
         """Return the same fit with another diagonal, for tasks that decide on it themselves.

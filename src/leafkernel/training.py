@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -30,15 +31,38 @@ def read_samples(
     """Return the training samples with what the scheme needs of them."""
     leaf = forest.training_leaves(X, n_threads=n_threads)
     check_rows(forest, X, leaf)
+    return complete_samples(Samples(leaf), forest, scheme, X, y, sample_weight, n_threads=n_threads)
+
+
+def complete_samples(
+    samples: Samples,
+    forest: FittedForest,
+    scheme: WeightScheme,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    *,
+    n_threads: int,
+) -> Samples:
+    """Add to training samples what the scheme needs of them and is not known yet.
+
+    X is needed by few: None stands for samples that are not at hand.
+    """
     known: dict[str, Any] = {}
-    if "in_bag" in scheme.needs:
+    if "in_bag" in scheme.needs and samples.in_bag_weights is None:
         with _needed_by(scheme, "in-bag weights"):
-            in_bag = forest.in_bag(X, y, sample_weight, leaf, n_threads=n_threads)
+            in_bag = forest.in_bag(X, y, sample_weight, samples.leaf, n_threads=n_threads)
         _check_range(in_bag.weights)
         known = {"in_bag_weights": in_bag.weights, "oob_flags": in_bag.is_oob}
-    if "labels" in scheme.needs:
+    if "labels" in scheme.needs and samples.labels is None:
         known["labels"] = _class_codes(y, scheme, forest)
-    return Samples(leaf, features=read_features(forest, scheme, X), **known)
+    if "paths" in scheme.needs and samples.features is None:
+        if X is None:
+            raise ValueError(
+                f"weight_scheme={scheme.name!r} looks at the training samples themselves; pass X."
+            )
+        known["features"] = read_features(forest, scheme, X)
+    return replace(samples, **known)
 
 
 def _check_range(in_bag: npt.NDArray[Any]) -> None:
@@ -80,10 +104,14 @@ def read_stats(
     *,
     progress: bool,
     n_threads: int,
+    stats: ForestStats | None = None,
 ) -> ForestStats:
-    """Return what the training samples say of leaves and trees, as far as the scheme needs it."""
+    """Return what the training samples say of leaves and trees, as far as the scheme needs it.
+
+    What earlier ``stats`` of the same samples have is not computed again.
+    """
     known: dict[str, Any] = {"track": partial(track, enabled=progress)}
-    if "tree_weights" in scheme.needs:
+    if "tree_weights" in scheme.needs and (stats is None or stats.weights_of_trees is None):
         with _needed_by(scheme, "tree weights"):
             known["weights_of_trees"] = forest.tree_weights(samples.leaf)
         if not np.isfinite(known["weights_of_trees"]).all():
@@ -96,11 +124,20 @@ def read_stats(
                 "every tree weight is zero, so every proximity is zero: the trees add nothing to "
                 "the model (is y constant?)."
             )
-    if "paths" in scheme.needs:
+    if "paths" in scheme.needs and (stats is None or stats.features_on_paths is None):
         with _needed_by(scheme, "tree paths"):
             known["features_on_paths"] = forest.path_features()
+    weighs_leaves = "in_bag" in scheme.needs and (stats is None or stats.in_bag_masses is None)
+    if stats is not None and not weighs_leaves:
+        return replace(stats, **known)
+    if stats is not None:
+        known = {
+            "weights_of_trees": stats.weights_of_trees,
+            "features_on_paths": stats.features_on_paths,
+            **known,
+        }
     stats = ForestStats.of(samples, forest.leaf_offsets, n_threads=n_threads, **known)
-    if "in_bag" in scheme.needs:
+    if weighs_leaves:
         with _needed_by(scheme, "in-bag weights"):
             forest.check_in_bag(stats.in_bag_mass)
         _warn_of_never_oob(samples, scheme)

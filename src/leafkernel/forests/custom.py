@@ -68,6 +68,8 @@ class CustomForest(FittedForest):
         self, X: Any, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1
     ) -> InBag:
         """Return how the trees were trained on these samples, their own training set."""
+        if X is None:
+            raise ValueError(f"{self} is asked for the in-bag weights of its samples; pass X.")
         return check_in_bag_weights(self._ask("in_bag", X, y), leaf.shape)
 
     def tree_weights(self, leaf: Array) -> Array:

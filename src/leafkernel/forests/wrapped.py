@@ -105,7 +105,7 @@ class PipelineForest(FittedForest):
         self, X: Any, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1
     ) -> InBag:
         """Return how the trees were trained on these samples, their own training set."""
-        X = self._transform(X)
+        X = None if X is None else self._transform(X)
         return self._last.in_bag(X, y, sample_weight, leaf, n_threads=n_threads)
 
     def check_in_bag(self, masses: Array) -> None:

@@ -85,14 +85,14 @@ class AsNew:
     ----------
     prox : ForestProximity
         A fitted proximity.
-    X, y, sample_weight
-        The training data of that proximity.
+    X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
+        The training samples of that proximity.
     """
 
-    def __init__(self, prox: ForestProximity, X: Any, y: Any, sample_weight: Any = None) -> None:
+    def __init__(self, prox: ForestProximity, X: Any) -> None:
         asked = prox
         if "in_bag" not in prox.scheme_.needs:
-            asked = _with_out_of_bag_queries(prox, X, y, sample_weight)
+            asked = _with_out_of_bag_queries(prox, X)
         self.prox = without_self(asked)
         self.has_oob = "in_bag" in asked.scheme_.needs
 
@@ -114,15 +114,10 @@ class AsNew:
             yield rows, prox._engine().rows(product, sort=False)
 
 
-def _with_out_of_bag_queries(
-    prox: ForestProximity, X: Any, y: Any, sample_weight: Any
-) -> ForestProximity:
+def _with_out_of_bag_queries(prox: ForestProximity, X: Any) -> ForestProximity:
     """Return a proximity with such queries, or as it is if the forest has no out-of-bag trees."""
-    parameters = prox.get_params(deep=False)
-    scheme = OutOfBagQueries(prox.scheme_)
-    parameters.update(forest=prox.forest_, weight_scheme=scheme, diagonal="scheme")
     try:
-        return type(prox)(**parameters).fit(X, y, sample_weight)
+        return prox.reweigh(OutOfBagQueries(prox.scheme_), diagonal="scheme", X=X)
     except ValueError as error:
         if not isinstance(error.__cause__, Unavailable):
             raise

@@ -191,7 +191,7 @@ class ProximityOutlierDetector(ProximityTask, OutlierMixin, BaseEstimator):
         if _resolve(self.convention, proximity, y) == "residual":
             self._features = FeatureScores.of(proximity, X, self.random_state)
         if self._features is None:
-            self._as_new = AsNew(proximity, X, y, sample_weight)
+            self._as_new = AsNew(proximity, X)
         return proximity
 
     def _learn(self, proximity: ForestProximity, y: Any) -> None:
