@@ -4,7 +4,7 @@ class App {
   constructor(report) {
     this.report = report;
     this.theme = chosenTheme() ?? this.systemTheme();
-    this.colour = report.target;
+    this.color = report.target;
     this.row = -1;
     this.tab = 'row';
     this.only = null; // codes of the legend that are told from the rest; null: all alike
@@ -21,13 +21,13 @@ class App {
 
   async start() {
     this.fillHeader();
-    this.fillColours();
+    this.fillColors();
     this.makeTabs();
     this.setTheme(this.theme);
     listenToControls(this);
     this.makePlot();
     const view = readView();
-    this.colour = this.findColour(view.colour) ?? this.report.target;
+    this.color = this.findColor(view.color) ?? this.report.target;
     this.only = view.only;
     await this.paint();
     this.openTab(view.tab ?? 'row', { quiet: true });
@@ -37,7 +37,7 @@ class App {
     if (view.view) this.plot?.show(view.view, false);
   }
 
-  // --- Header, colours, legend
+  // --- Header, colors, legend
 
   fillHeader() {
     const { report } = this;
@@ -59,10 +59,10 @@ class App {
     byId('copy-link').hidden = location.protocol === 'about:'; // a notebook's frame has no address
   }
 
-  fillColours() {
+  fillColors() {
     const { report } = this;
     const option = (column) => make('option', { value: column.key }, report.nameOf(column));
-    const columns = report.colourColumns();
+    const columns = report.colorColumns();
     const group = (label, members) =>
       members.length ? make('optgroup', { label }, members.map(option)) : null;
     const isOwn = (column) => report.columns.includes(column);
@@ -76,8 +76,8 @@ class App {
     );
   }
 
-  findColour(name) {
-    const columns = this.report.colourColumns();
+  findColor(name) {
+    const columns = this.report.colorColumns();
     return (
       columns.find((column) => column.key === name) ??
       columns.find((column) => column.name === name)
@@ -85,27 +85,27 @@ class App {
   }
 
   colorBy(name) {
-    const column = this.findColour(name);
+    const column = this.findColor(name);
     if (!column) return;
-    this.colour = column;
+    this.color = column;
     this.only = null;
     this.paint();
     writeView(this);
   }
 
-  /** The colour of a class of the target, wherever it is named. */
-  classColour(name) {
+  /** The color of a class of the target, wherever it is named. */
+  classColor(name) {
     const entry = this.targetScale?.entries?.find(({ label }) => label === name);
-    return entry ? entry.colour : null;
+    return entry ? entry.color : null;
   }
 
   async paint() {
-    byId('color-by').value = this.colour.key;
-    this.scale = colourScale(this.colour, this.theme);
+    byId('color-by').value = this.color.key;
+    this.scale = colorScale(this.color, this.theme);
     const only = [...(this.only ?? [])].filter((code) => this.scale.entries?.[code]);
     this.only = only.length ? new Set(only) : null; // a link may ask for what is not there
     this.targetScale =
-      this.colour === this.report.target ? this.scale : colourScale(this.report.target, this.theme);
+      this.color === this.report.target ? this.scale : colorScale(this.report.target, this.theme);
     drawLegend(this);
     if (this.plot) await this.plot.draw(this.scale, this.only, this.theme);
   }
@@ -159,7 +159,7 @@ class App {
     const { report } = this;
     const top = report.ranked.filter((column) => column.feature !== false).slice(0, 4);
     const known = [report.target, report.prediction];
-    if (![...known, ...top].includes(this.colour)) top.push(this.colour);
+    if (![...known, ...top].includes(this.color)) top.push(this.color);
     const lines = [...known, ...top].map((column) => [
       make('dt', {}, report.nameOf(column)),
       make('dd', {}, column.text(row)),
@@ -312,10 +312,10 @@ class App {
   /** Back and forward of the browser. */
   restore() {
     const view = readView();
-    const colour = this.findColour(view.colour) ?? this.report.target;
+    const color = this.findColor(view.color) ?? this.report.target;
     const codes = (only) => [...(only ?? [])].join();
-    if (colour !== this.colour || codes(view.only) !== codes(this.only)) {
-      this.colour = colour;
+    if (color !== this.color || codes(view.only) !== codes(this.only)) {
+      this.color = color;
       this.only = view.only;
       this.paint();
     }

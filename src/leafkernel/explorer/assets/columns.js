@@ -125,7 +125,7 @@ class Report {
       const digits = Math.abs(score) < 1000 ? 1 : 0;
       return withMinus((Number(score.toFixed(digits)) || 0).toFixed(digits));
     };
-    this.prediction.like = this.target; // coloured alike, to be compared
+    this.prediction.like = this.target; // colored alike, to be compared
     this.error.format = this.isClassification
       ? (error) => Math.abs(error).toFixed(3)
       : (error) => formatNumber(error < 1000 ? Number(error.toPrecision(3)) : Math.round(error));
@@ -186,7 +186,7 @@ class Report {
     return found;
   }
 
-  /** Why a row and the neighbour at `place` are alike: features with percents, and shared trees. */
+  /** Why a row and the neighbor at `place` are alike: features with percents, and shared trees. */
   why(place) {
     if (!this.why_) return null;
     const { m, feature, percent, trees, n_trees: total } = this.why_;
@@ -203,7 +203,7 @@ class Report {
     return { features, trees: trees[place], total };
   }
 
-  colourColumns() {
+  colorColumns() {
     const main = [this.target, this.prediction, this.outlier, this.error, this.mistakes];
     return [...main.filter(Boolean), ...this.columns.filter((column) => column.kind !== 'text')];
   }

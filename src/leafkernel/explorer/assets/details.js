@@ -94,7 +94,7 @@ function predictionSection(app, row) {
     );
   let verdict = null;
   if (prediction.isMissing(row)) {
-    verdict = report.shares ? 'every tree had seen it in training' : 'no neighbours';
+    verdict = report.shares ? 'every tree had seen it in training' : 'no neighbors';
   } else if (report.isClassification) verdict = report.isMistake(row) ? '✗ wrong' : '✓ right';
   const score = outlier.value(row);
   const facts = make(
@@ -131,14 +131,14 @@ function classShares(app, row) {
       'li',
       {},
       make('span', { class: 'name' }, name, name === truth ? make('b', {}, ' (true)') : null),
-      bar(share, app.classColour(name)),
+      bar(share, app.classColor(name)),
       make('span', { class: 'value' }, formatShare(share)),
     ),
   );
   return make(
     'div',
     {},
-    make('h3', {}, `Share of each class, ${report.shares ? 'out of bag' : 'by its neighbours'}`),
+    make('h3', {}, `Share of each class, ${report.shares ? 'out of bag' : 'by its neighbors'}`),
     make('ul', { class: 'bars' }, lines),
   );
 }
@@ -193,7 +193,7 @@ function neighborSection(app, row, neighbors) {
         make(
           'span',
           { class: report.isClassification && !same ? 'truth differs' : 'truth' },
-          swatch(app.classColour(report.target.text(other))),
+          swatch(app.classColor(report.target.text(other))),
           truth,
         ),
         bar(proximity / most),

@@ -35,7 +35,7 @@ function saveCsv(name, header, items, cells) {
   saveBlob(new Blob(parts, { type: 'text/csv;charset=utf-8' }), `${name}.csv`);
 }
 
-/** Everything the page knows of each row but its neighbours, in the file's order. */
+/** Everything the page knows of each row but its neighbors, in the file's order. */
 function saveAllRows(report) {
   const known = [report.target, report.prediction, report.outlier, report.error];
   const names = [

@@ -5,7 +5,7 @@ function renderAbout(app) {
   const paragraph = (...text) => make('p', {}, ...text);
   const shares = report.shares
     ? [
-        'Here a neighbour’s proximity is its ',
+        'Here a neighbor’s proximity is its ',
         make('b', {}, 'share of the prediction'),
         ': take the trees that did not see the row in training, look up who else is in its leaf in each, ',
         'and average. The shares of all training rows sum to one, and the targets averaged with these shares are ',
@@ -28,11 +28,7 @@ function renderAbout(app) {
     ),
     paragraph(...shares),
     make('h3', {}, 'The map'),
-    paragraph(
-      make('b', {}, report.embedding.label),
-      '. ',
-      report.embedding.about,
-    ),
+    paragraph(make('b', {}, report.embedding.label), '. ', report.embedding.about),
     make('h3', {}, 'Words used here'),
     make(
       'dl',
@@ -56,7 +52,7 @@ function renderAbout(app) {
           'Outlier score',
           'How unlike its own kind a row is, against what is usual there. Above 10 deserves a look.',
         ],
-        ['Prototype', 'A typical row: most of its neighbours are of its own kind.'],
+        ['Prototype', 'A typical row: most of its neighbors are of its own kind.'],
       ].flatMap(([word, meaning]) => [make('dt', {}, word), make('dd', {}, meaning)]),
     ),
     make('h3', {}, 'Keys'),

@@ -1,8 +1,8 @@
-// What the colours mean. Its buttons tell classes apart without colour: one alone stands out.
+// What the colors mean. Its buttons tell classes apart without color: one alone stands out.
 
 function drawLegend(app) {
   const { scale } = app;
-  byId('legend-title').textContent = app.report.nameOf(app.colour);
+  byId('legend-title').textContent = app.report.nameOf(app.color);
   if (scale.kind === 'number') {
     const { low, high, isWhole, ramp } = scale;
     const range = isWhole ? 'All values' : 'The middle 96% of values';
@@ -14,21 +14,17 @@ function drawLegend(app) {
       make(
         'div',
         { class: 'ramp-ends' },
-        make('span', {}, app.colour.format(low)),
-        make('span', {}, app.colour.format(high)),
+        make('span', {}, app.color.format(low)),
+        make('span', {}, app.color.format(high)),
       ),
-      make(
-        'p',
-        { class: 'note' },
-        `${range}${app.colour.missing ? '; grey: missing' : ''}`,
-      ),
+      make('p', { class: 'note' }, `${range}${app.color.missing ? '; gray: missing' : ''}`),
     );
     return;
   }
-  const entries = scale.entries.map(({ label, count, colour }, code) =>
+  const entries = scale.entries.map(({ label, count, color }, code) =>
     button(
       [
-        swatch(colour),
+        swatch(color),
         make('span', { class: 'name' }, label),
         make('span', { class: 'value' }, formatCount(count)),
       ],

@@ -14,7 +14,7 @@ async function main() {
       position: (row) => app.plot?.position(row),
       state: () => ({
         row: app.row,
-        color: app.colour.key,
+        color: app.color.key,
         tab: app.tab,
         only: app.only && [...app.only],
         camera: app.plot?.camera() ?? null,

@@ -78,7 +78,7 @@ function renderOutliers(app) {
   );
 }
 
-/** The neighbours that spoke for what was wrongly predicted; for numbers, the nearest. */
+/** The neighbors that spoke for what was wrongly predicted; for numbers, the nearest. */
 function misleaders(report, row) {
   const predicted = report.prediction.text(row);
   return report
@@ -107,7 +107,7 @@ function renderMistakes(app) {
         .map(({ row: other }) => report.id(other))
         .join('; '),
   };
-  const judges = report.shares ? 'the trees which had not seen them got' : 'their neighbours get';
+  const judges = report.shares ? 'the trees which had not seen them got' : 'their neighbors get';
   const intro = report.isClassification
     ? `${formatCount(rows.length)} of ${plural(report.n, 'row')} that ${judges} wrong, worst first. ` +
       'The error is one minus the share of the true class: 1 is sure and wrong. ' +

@@ -1,4 +1,4 @@
-// The map: the plotting library draws the points, an SVG above it the selected row's neighbours.
+// The map: the plotting library draws the points, an SVG above it the selected row's neighbors.
 
 const SVG = 'http://www.w3.org/2000/svg';
 
@@ -30,7 +30,7 @@ function defaultPointSize(n) {
   return n <= 40000 ? 3.5 : 2.5;
 }
 
-/** An order of the rows that favours none: files are often sorted by class. */
+/** An order of the rows that favors none: files are often sorted by class. */
 function shuffledRows(n) {
   const rows = Uint32Array.from({ length: n }, (_, i) => i);
   let seed = 1;
@@ -219,7 +219,7 @@ class Plot {
     });
   }
 
-  /** Draw the points by a scale of colours; `only` is a set of codes to tell from the rest. */
+  /** Draw the points by a scale of colors; `only` is a set of codes to tell from the rest. */
   draw(scale, only, theme) {
     // The library ignores a call while it draws: one after the other, and only the newest.
     this.wanted = { scale, only, theme };
@@ -230,15 +230,15 @@ class Plot {
 
   async drawNow({ scale, only, theme }) {
     const ground = getComputedStyle(document.body).getPropertyValue('--plot').trim();
-    const colours = scale.colours.map((colour, code) =>
-      only && !only.has(code) ? FAINT[theme] : colour,
+    const colors = scale.colors.map((color, code) =>
+      only && !only.has(code) ? FAINT[theme] : color,
     );
-    if (colours.length === 1) colours.push(colours[0]); // one colour would not be read as a list
+    if (colors.length === 1) colors.push(colors[0]); // one color would not be read as a list
     this.scatter.set({
       backgroundColor: ground,
-      pointColor: colours,
-      pointColorActive: colours,
-      pointColorHover: colours,
+      pointColor: colors,
+      pointColorActive: colors,
+      pointColorHover: colors,
     });
     const drawn = this.scatter.draw(
       { x: this.points.x, y: this.points.y, valueA: scale.codes },
@@ -256,7 +256,7 @@ class Plot {
       if (only) return only.has(scale.codes[row]) ? 1 : 0;
       return scale.codes[row];
     };
-    const levels = Math.max(2, scale.colours.length);
+    const levels = Math.max(2, scale.colors.length);
     const groups = Array.from({ length: levels }, () => []);
     for (const row of this.order) groups[level(row)].push(row);
     return groups.flat();
@@ -282,7 +282,7 @@ class Plot {
     }
   }
 
-  /** Rings and lines of the selected row and its neighbours, and of the row pointed at in a table. */
+  /** Rings and lines of the selected row and its neighbors, and of the row pointed at in a table. */
   drawOverlay() {
     this.overlay.setAttribute('viewBox', `0 0 ${this.width} ${this.height}`);
     const shapes = [];

@@ -19,7 +19,7 @@ function renderPrototypes(app) {
       make(
         'h3',
         {},
-        swatch(app.classColour(String(prototype.label))),
+        swatch(app.classColor(String(prototype.label))),
         String(prototype.label),
         make('small', {}, plural(prototype.size, 'row')),
       ),
@@ -50,7 +50,7 @@ function renderPrototypes(app) {
     'Prototypes',
     'A typical row of each ' +
       (report.isClassification ? 'class' : 'group of the target') +
-      ': the one with most of its own kind among its neighbours. For numbers, the middle of those neighbours and, ' +
+      ': the one with most of its own kind among its neighbors. For numbers, the middle of those neighbors and, ' +
       'as a band on the column’s range, their middle half; for categories, the commonest and how many have it.',
     make(
       'div',

@@ -1,8 +1,8 @@
-// The selected row's values beside its neighbours', with what differs marked.
+// The selected row's values beside its neighbors', with what differs marked.
 
 const VALUES_SHOWN = 12;
 
-/** How a neighbour's value differs: a sign and a strength, so that colour is not needed to see it. */
+/** How a neighbor's value differs: a sign and a strength, so that color is not needed to see it. */
 function difference(column, row, other) {
   const [mine, theirs] = [column.isMissing(row), column.isMissing(other)];
   if (mine && theirs) return null;

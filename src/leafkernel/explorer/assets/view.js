@@ -4,7 +4,7 @@ const framed = attempt(() => window.top !== window, true);
 
 function viewText(app) {
   const parts = new URLSearchParams();
-  parts.set('color', app.colour.key);
+  parts.set('color', app.color.key);
   if (app.row >= 0) parts.set('row', String(app.row));
   parts.set('tab', app.tab);
   if (app.only) parts.set('only', [...app.only].join('.'));
@@ -23,7 +23,7 @@ function readView() {
   const view = numbers('view', ',');
   const only = numbers('only', '.');
   return {
-    colour: parts.get('color'),
+    color: parts.get('color'),
     row: Number.isInteger(row) ? row : -1,
     tab: parts.get('tab'),
     only: only.length ? new Set(only) : null,

@@ -1,7 +1,7 @@
-// Colours that people with a colour deficiency can tell apart, on light and dark ground.
+// Colors that people with a color deficiency can tell apart, on light and dark ground.
 
 // Okabe and Ito's eight, those that stand out on white first, and four of Paul Tol's.
-const CLASS_COLOURS = {
+const CLASS_COLORS = {
   light: [
     '#0072b2',
     '#e08a00',
@@ -31,7 +31,7 @@ const CLASS_COLOURS = {
     '#b5b54a',
   ],
 };
-const GREY = { light: '#b9beba', dark: '#565e5a' };
+const GRAY = { light: '#b9beba', dark: '#565e5a' };
 const FAINT = { light: '#dcdfda', dark: '#2f3633' };
 const VIRIDIS = [
   '#440154',
@@ -52,8 +52,8 @@ function channels(hex) {
   return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 }
 
-/** The colour at `share` of a ramp of colours. */
-function rampColour(ramp, share) {
+/** The color at `share` of a ramp of colors. */
+function rampColor(ramp, share) {
   const place = Math.min(Math.max(share, 0), 1) * (ramp.length - 1);
   const low = Math.min(Math.floor(place), ramp.length - 2);
   const from = channels(ramp[low]);
@@ -68,10 +68,10 @@ function visibleRamp(theme) {
 }
 
 /**
- * How a column colours the points: a code for each row, a colour for each code.
- * Missing values are grey; categories beyond the commonest share one grey, too.
+ * How a column colors the points: a code for each row, a color for each code.
+ * Missing values are gray; categories beyond the commonest share one gray, too.
  */
-function colourScale(column, theme) {
+function colorScale(column, theme) {
   return column.isNumber ? numberScale(column, theme) : classScale(column, theme);
 }
 
@@ -83,13 +83,13 @@ function numberScale(column, theme) {
   if (isWhole) [low, high] = [at(0), at(1)];
   const span = high - low || 1;
   const ramp = visibleRamp(theme);
-  const colours = [GREY[theme]];
-  for (let i = 0; i < STEPS; i++) colours.push(rampColour(ramp, i / (STEPS - 1)));
+  const colors = [GRAY[theme]];
+  for (let i = 0; i < STEPS; i++) colors.push(rampColor(ramp, i / (STEPS - 1)));
   const codes = Uint16Array.from(column.data, (value) => {
     if (!Number.isFinite(value)) return 0;
     return 1 + Math.round(Math.min(Math.max((value - low) / span, 0), 1) * (STEPS - 1));
   });
-  return { kind: 'number', column, codes, colours, low, high, isWhole, ramp };
+  return { kind: 'number', column, codes, colors, low, high, isWhole, ramp };
 }
 
 function countCodes({ data, categories }) {
@@ -101,22 +101,22 @@ function countCodes({ data, categories }) {
 function classScale(column, theme) {
   const counts = countCodes(column);
   const missing = column.data.length - counts.reduce((sum, count) => sum + count, 0);
-  // A class has one colour among the true and the predicted, even if it is never predicted.
+  // A class has one color among the true and the predicted, even if it is never predicted.
   const weights = column.like ? countCodes(column.like) : counts;
   const shown = Array.from(weights.keys()).filter((code) => weights[code] > 0 || counts[code] > 0);
   let kept = shown;
   if (shown.length > MAX_CLASSES) {
     kept = [...shown].sort((a, b) => weights[b] - weights[a]).slice(0, MAX_CLASSES);
   }
-  const palette = CLASS_COLOURS[theme];
+  const palette = CLASS_COLORS[theme];
   const paint = (i) => {
-    if (column.key === 'mistakes') return kept[i] === 1 ? palette[5] : GREY[theme];
+    if (column.key === 'mistakes') return kept[i] === 1 ? palette[5] : GRAY[theme];
     return palette[i % palette.length];
   };
   const entries = kept.map((code, i) => ({
     label: String(column.categories[code]),
     count: counts[code],
-    colour: paint(i),
+    color: paint(i),
   }));
   const codeOf = new Int32Array(counts.length).fill(-1);
   kept.forEach((code, i) => (codeOf[code] = i));
@@ -127,11 +127,11 @@ function classScale(column, theme) {
     entries.push({
       label: `${formatCount(others)} others`,
       count,
-      colour: GREY[theme],
+      color: GRAY[theme],
     });
   }
   const missingCode = entries.length;
-  if (missing > 0) entries.push({ label: 'missing', count: missing, colour: GREY[theme] });
+  if (missing > 0) entries.push({ label: 'missing', count: missing, color: GRAY[theme] });
   const codes = Uint16Array.from(column.data, (code) => {
     if (code >= counts.length) return missingCode;
     return codeOf[code] < 0 ? otherCode : codeOf[code];
@@ -141,6 +141,6 @@ function classScale(column, theme) {
     column,
     codes,
     entries,
-    colours: entries.map((entry) => entry.colour),
+    colors: entries.map((entry) => entry.color),
   };
 }
