@@ -581,8 +581,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         y : array-like of shape (n,)
             The targets: classes or numbers.
         **params
-            More of :func:`leafkernel.explorer.build_report`: ``shown`` for the rows as people know
-            them, ``ids``, ``title``, ``method``.
+            Further parameters of :func:`leafkernel.explorer.build_report`: ``X_new`` for new rows
+            on the map, ``shown`` for the rows as people know them, ``ids``, ``title``, ``method``.
 
         Returns
         -------

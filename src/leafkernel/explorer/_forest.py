@@ -75,11 +75,15 @@ def read_importances(prox: ForestProximity, n_features: int) -> Array | None:
     return shares
 
 
-def count_makers(prox: ForestProximity) -> Array | None:
-    """Return how many training rows have a part in each row's prediction, shape (n,)."""
-    if prox.forecast().nonzeros > _MOST_COUNTED:
+def count_makers(prox: ForestProximity, X: Any = None) -> Array | None:
+    """Return how many training rows have a part in each row's prediction, shape (n,).
+
+    The rows are those of X, taken as new, or by default the training rows.
+    """
+    if prox.forecast(X).nonzeros > _MOST_COUNTED:
         return None
-    return np.concatenate([np.diff(block.indptr) for _, block in prox.iter_proximity(sort=False)])
+    blocks = prox.iter_proximity(X, sort=False)
+    return np.concatenate([np.diff(block.indptr) for _, block in blocks])
 
 
 def name_forest(prox: ForestProximity) -> str:
