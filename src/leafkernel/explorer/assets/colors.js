@@ -31,8 +31,10 @@ const CLASS_COLORS = {
     '#b5b54a',
   ],
 };
-const GRAY = { light: '#b9beba', dark: '#565e5a' };
-const FAINT = { light: '#dcdfda', dark: '#2f3633' };
+// Grays, each with one meaning: other categories, missing values, rows that are not shown.
+const GRAY = { light: '#8b938e', dark: '#7d8782' };
+const NONE = { light: '#c4c9c5', dark: '#4d5551' };
+const FAINT = { light: '#e6e8e4', dark: '#282e2b' };
 const VIRIDIS = [
   '#440154',
   '#482878',
@@ -47,6 +49,8 @@ const VIRIDIS = [
 ];
 const STEPS = 128;
 const MAX_CLASSES = 12;
+// A median nearer than this to an end of the values, as a share of their range, is skewed.
+const SKEWED = 0.12;
 
 function channels(hex) {
   return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
@@ -69,27 +73,78 @@ function visibleRamp(theme) {
 
 /**
  * How a column colors the points: a code for each row, a color for each code.
- * Missing values are gray; categories beyond the commonest share one gray, too.
+ * Missing values have one gray, categories beyond the most common another.
  */
-function colorScale(column, theme) {
-  return column.isNumber ? numberScale(column, theme) : classScale(column, theme);
+function colorScale(column, theme, scaling) {
+  return column.isNumber ? numberScale(column, theme, scaling) : classScale(column, theme);
 }
 
-function numberScale(column, theme) {
-  // The middle 96%, so that one wild value does not paint all the others alike.
+/** The scalings that a column can have: a logarithm needs positive numbers. */
+function scalingsOf(column) {
+  const lowest = (column.like ?? column).quantiles()(0);
+  return column.date || !(lowest > 0) ? ['linear', 'rank'] : ['linear', 'log', 'rank'];
+}
+
+/** Linear, unless that would give most values nearly the same color. */
+function defaultScaling(column) {
   const at = (column.like ?? column).quantiles();
+  const [low, middle, high] = [at(0.02), at(0.5), at(0.98)];
+  if (!(high > low)) return 'linear';
+  const place = (middle - low) / (high - low);
+  if (place > SKEWED && place < 1 - SKEWED) return 'linear';
+  return place <= SKEWED && scalingsOf(column).includes('log') ? 'log' : 'rank';
+}
+
+/** Where a value lies on the ramp of colors, and which value lies at a share of it. */
+function rampPlaces(column, scaling) {
+  const at = (column.like ?? column).quantiles();
+  if (scaling === 'rank') {
+    const { sorted } = column.like ?? column;
+    return { place: (value) => rankShare(sorted, value), value: at, range: 'All values' };
+  }
+  // The middle 96%, so that one wild value does not paint all the others in one color.
   let [low, high] = [at(0.02), at(0.98)];
-  const isWhole = !(high > low);
-  if (isWhole) [low, high] = [at(0), at(1)];
-  const span = high - low || 1;
+  let range = 'Middle 96% of values';
+  if (!(high > low)) [low, high, range] = [at(0), at(1), 'All values'];
+  const isLog = scaling === 'log';
+  const to = isLog ? Math.log : (value) => value;
+  const from = isLog ? Math.exp : (value) => value;
+  const span = to(high) - to(low) || 1;
+  return {
+    place: (value) => (value > 0 || !isLog ? (to(value) - to(low)) / span : 0),
+    value: (share) => from(to(low) + share * span),
+    range,
+  };
+}
+
+/** The share of sorted numbers below a value; of equal ones, half. */
+function rankShare(sorted, value) {
+  const count = (isBefore) => {
+    let [low, high] = [0, sorted.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (isBefore(sorted[middle])) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  };
+  const below = count((other) => other < value);
+  const upTo = count((other) => other <= value);
+  return (below + upTo - 1) / 2 / Math.max(sorted.length - 1, 1);
+}
+
+function numberScale(column, theme, wanted) {
+  const scaling = scalingsOf(column).includes(wanted) ? wanted : defaultScaling(column);
+  const { place, value, range } = rampPlaces(column, scaling);
   const ramp = visibleRamp(theme);
-  const colors = [GRAY[theme]];
+  const colors = [NONE[theme]];
   for (let i = 0; i < STEPS; i++) colors.push(rampColor(ramp, i / (STEPS - 1)));
-  const codes = Uint16Array.from(column.data, (value) => {
-    if (!Number.isFinite(value)) return 0;
-    return 1 + Math.round(Math.min(Math.max((value - low) / span, 0), 1) * (STEPS - 1));
+  const codes = Uint16Array.from(column.data, (number) => {
+    if (!Number.isFinite(number)) return 0;
+    return 1 + Math.round(Math.min(Math.max(place(number), 0), 1) * (STEPS - 1));
   });
-  return { kind: 'number', column, codes, colors, low, high, isWhole, ramp };
+  const ends = [0, 0.5, 1].map(value);
+  return { kind: 'number', column, codes, colors, ends, range, ramp, scaling };
 }
 
 function countCodes({ data, categories }) {
@@ -110,8 +165,8 @@ function classScale(column, theme) {
   }
   const palette = CLASS_COLORS[theme];
   const paint = (i) => {
-    if (column.key === 'mistakes') return kept[i] === 1 ? palette[5] : GRAY[theme];
-    return palette[i % palette.length];
+    if (kept[i] === column.ground) return GRAY[theme]; // what the others stand out from
+    return palette[(i + (column.firstColor ?? 0)) % palette.length];
   };
   const entries = kept.map((code, i) => ({
     label: String(column.categories[code]),
@@ -131,7 +186,9 @@ function classScale(column, theme) {
     });
   }
   const missingCode = entries.length;
-  if (missing > 0) entries.push({ label: 'missing', count: missing, color: GRAY[theme] });
+  if (missing > 0) {
+    entries.push({ label: column.noneText ?? 'missing', count: missing, color: NONE[theme] });
+  }
   const codes = Uint16Array.from(column.data, (code) => {
     if (code >= counts.length) return missingCode;
     return codeOf[code] < 0 ? otherCode : codeOf[code];

@@ -28,7 +28,21 @@ function renderAbout(app) {
     ),
     paragraph(...shares),
     make('h3', {}, 'The map'),
-    paragraph(make('b', {}, report.embedding.label), '. ', report.embedding.about),
+    paragraph(
+      make('b', {}, report.embedding.label),
+      '. ',
+      report.embedding.about,
+      report.n_new ? ` New rows are diamonds, placed ${report.embedding.about_new}.` : '',
+    ),
+    make('h3', {}, 'Filters and groups'),
+    paragraph(
+      'A filter is one or more conditions: ',
+      make('kbd', {}, 'age > 60 and island = Dream'),
+      '. Signs are > < >= <= = != and the words “contains”, “is missing”, “is not missing”, “and”, “or”. ',
+      'Put a name or a value in quotes if it has “and” or “or” in it. You can also filter by “predicted”, “error”, ',
+      '“outlier score” and “position”. A missing value fulfills no condition but “is missing”. ',
+      'Keep the rows that a filter, the lasso or the legend shows as group A or B to compare them.',
+    ),
     make('h3', {}, 'Words used here'),
     make(
       'dl',
@@ -63,7 +77,7 @@ function renderAbout(app) {
         ['/', 'search'],
         ['arrows', 'on the map: go to the nearest row in that direction'],
         ['+ − 0', 'zoom in, zoom out, show everything'],
-        ['Esc', 'clear the selection'],
+        ['Esc', 'clear the selection, or leave the lasso'],
       ].flatMap(([key, meaning]) => [
         make('dt', {}, make('kbd', {}, key)),
         make('dd', {}, meaning),

@@ -33,7 +33,7 @@ function valueSection(app, row, neighbors) {
       make(
         'th',
         { scope: 'row' },
-        column === report.target ? report.nameOf(column) : column.name,
+        report.nameOf(column),
         column.feature !== false || column === report.target ? null : make('small', {}, 'not used'),
       ),
       make('td', { class: 'mine', title: column.text(row) }, column.text(row)),
@@ -54,14 +54,8 @@ function valueSection(app, row, neighbors) {
   };
   return section(
     'Value by value',
-    make(
-      'div',
-      {
-        class: 'scroller',
-        tabIndex: 0,
-        role: 'region',
-        'aria-label': 'Values side by side',
-      },
+    scroller(
+      'Values side by side',
       make(
         'table',
         { class: 'values', id: 'values' },
