@@ -190,7 +190,7 @@ def test_no_row_is_a_witness_for_itself(iris):
     prox = ForestProximity(RandomForestClassifier(60, random_state=0), "kerf").fit(X, noise)
     page = unpack(build_report(prox, X, noise, method="pca"))
     assert not page["shares"]
-    assert page["score"]["label"] == "Neighbours' accuracy"
+    assert page["score"]["label"] == "Neighbors' accuracy"
     P = prox.proximity().toarray()
     np.fill_diagonal(P, 0)
     shares = P @ (noise[:, None] == ["a", "b"]) / P.sum(axis=1, keepdims=True)
@@ -281,6 +281,15 @@ class TestTables:
     def test_large_whole_numbers_stay_exact(self):
         about = read_column("x", pd.Series([1, 2**40 + 1])).describe(Blob())
         assert about["data"]["dtype"] == "float64"
+
+    def test_numbers_with_many_digits_stay_exact(self, monkeypatch):
+        short, long = pd.Series([39.1, 1e-7, 0.0]), pd.Series([39.1, 0.1234567])
+        assert read_column("x", short).describe(Blob())["data"]["dtype"] == "float32"
+        about = read_column("x", long).describe(Blob())
+        assert (about["data"]["dtype"], about["rounded"]) == ("float64", False)
+        monkeypatch.setattr("leafkernel.explorer._columns._MOST_DOUBLES", 1)
+        about = read_column("x", long).describe(Blob())
+        assert (about["data"]["dtype"], about["rounded"]) == ("float32", True)
 
     def test_dates_are_days(self):
         noons = ["1970-01-02T12:00", None, "2024-02-29T12:00"]

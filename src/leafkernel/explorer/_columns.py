@@ -24,8 +24,11 @@ _MOST_CATEGORIES = 1000
 # A column with more characters than these would make the page slow to open: its texts are cut.
 _MOST_CHARACTERS = 5_000_000
 _LONGEST_CUT = 200
-# Whole numbers up to here are exact in single precision.
+# Whole numbers up to here are exact in single precision, and others to so many digits.
 _EXACT_IN_SINGLE = 2**24
+_DIGITS_OF_SINGLE = 6
+# Rows for which numbers with more digits are kept in double precision, so that files are exact.
+_MOST_DOUBLES = 20_000
 
 
 @dataclass(frozen=True)
@@ -103,9 +106,12 @@ class PageColumn:
             whole = bool(np.all(known == np.round(known)))
             large = bool(np.any(np.abs(known) > (_EXACT_IN_SINGLE if whole else 1e37)))
             has_time = self.is_date and not whole  # in single precision a day is cut in minutes
+            is_long = not whole and not _is_short(known)
+            double = large or has_time or (is_long and len(self.values) <= _MOST_DOUBLES)
             about["integer"] = whole
             about["date"] = self.is_date
-            about["data"] = blob.add(self.values, "float64" if large or has_time else "float32")
+            about["rounded"] = is_long and not double
+            about["data"] = blob.add(self.values, "float64" if double else "float32")
         elif self.kind == "category":
             about["categories"] = list(self.categories)
             about["data"] = blob.add_codes(self.values, len(self.categories))
@@ -160,6 +166,14 @@ def of_classes(name: str, codes: Array, classes: Array) -> PageColumn:
 def as_text(value: Any) -> str:
     """Return a value as a page holds it: to the letter, because the page can save it."""
     return str(value)
+
+
+def _is_short(numbers: Array) -> bool:
+    """Return whether numbers have no more digits than single precision keeps."""
+    size = np.abs(numbers[numbers != 0])
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        digits = size * 10.0 ** (_DIGITS_OF_SINGLE - 1 - np.floor(np.log10(size)))
+        return bool(np.all(np.abs(digits - np.round(digits)) < 1e-7))
 
 
 def _cut(text: str) -> str:

@@ -24,7 +24,7 @@ function renderAbout(app) {
       'gave the same answers to the questions that mattered for ',
       make('b', {}, report.target.name),
       '. A forest has many trees; the more of them put two rows together, the nearer the two are. ',
-      'That is their proximity: likeness as the forest sees it, with no weight on columns that say nothing about the target.',
+      'That is their proximity: similarity as the forest sees it. Columns that say nothing about the target have no weight.',
     ),
     paragraph(...shares),
     make('h3', {}, 'The map'),

@@ -102,6 +102,19 @@ function misleaders(report, row) {
     .slice(0, 3);
 }
 
+/** Rows one after the other, with their targets if wanted. */
+function rowLinks(app, neighbors, { withTarget }) {
+  return neighbors.flatMap(({ row }, i) => [
+    i ? ', ' : '',
+    make(
+      'span',
+      {},
+      rowButton(app, row),
+      withTarget ? make('small', {}, ` (${app.report.target.text(row)})`) : null,
+    ),
+  ]);
+}
+
 function renderMistakes(app) {
   const { report } = app;
   const rows = report.isClassification
@@ -111,12 +124,7 @@ function renderMistakes(app) {
     name: report.isClassification ? 'misled by' : 'nearest rows',
     text: true,
     wraps: true,
-    cell: (row) =>
-      misleaders(report, row).flatMap(({ row: other }, i) => [
-        i ? ', ' : '',
-        rowButton(app, other),
-        report.isClassification ? '' : make('small', {}, ` (${report.target.text(other)})`),
-      ]),
+    cell: (row) => rowLinks(app, misleaders(report, row), { withTarget: !report.isClassification }),
     csv: (row) =>
       misleaders(report, row)
         .map(({ row: other }) => report.id(other))
@@ -205,7 +213,10 @@ function renderAllRows(app) {
   };
   return panel(
     'All rows',
-    'The table, with what the forest says of each row. The file also has the coordinates on the map.',
+    'The table, with what the forest says of each row. The file also has the coordinates on the map.' +
+      (report.columns.some(({ rounded }) => rounded)
+        ? ' The page holds some numbers with seven digits, because there are many rows.'
+        : ''),
     make(
       'div',
       { class: 'actions' },
@@ -247,15 +258,7 @@ function renderNewRows(app) {
     name: 'nearest rows',
     text: true,
     wraps: true,
-    cell: (row) =>
-      report
-        .neighbors(row)
-        .slice(0, 3)
-        .flatMap(({ row: other }, i) => [
-          i ? ', ' : '',
-          rowButton(app, other),
-          make('small', {}, ` (${report.target.text(other)})`),
-        ]),
+    cell: (row) => rowLinks(app, report.neighbors(row).slice(0, 3), { withTarget: true }),
     csv: (row) =>
       report
         .neighbors(row)

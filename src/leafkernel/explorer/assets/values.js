@@ -38,7 +38,8 @@ function valueSection(app, row, neighbors) {
       ),
       make('td', { class: 'mine', title: column.text(row) }, column.text(row)),
       neighbors.map(({ row: other }) => {
-        const found = difference(column, row, other);
+        const isUnknown = column === report.target && report.isNew(row);
+        const found = isUnknown ? null : difference(column, row, other);
         const title = column.text(other);
         if (!found) return make('td', { title }, title);
         const kind = found.strong ? 'differs strong' : 'differs';
