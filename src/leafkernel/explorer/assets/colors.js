@@ -50,7 +50,7 @@ const VIRIDIS = [
 const STEPS = 128;
 const MAX_CLASSES = 12;
 // A median nearer than this to an end of the values, as a share of their range, is skewed.
-const SKEWED = 0.12;
+const SKEWED = 0.2;
 
 function channels(hex) {
   return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
