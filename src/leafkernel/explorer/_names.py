@@ -46,15 +46,22 @@ class RowNames:
         return cls(as_text(name or "row"), labels, places)
 
     def describe(self, blob: Blob, new: RowNames | None) -> dict[str, Any]:
-        """Return what the header of a page says of the rows, the new ones last."""
+        """Return what the header of a page says of the rows, the new ones last.
+
+        It has positions only where they do not count the rows.
+        """
         parts = [self] if new is None else [self, new]
         labels: list[str | None] | None = None
         if any(part.labels is not None for part in parts):
             labels = []
             for part in parts:
                 labels += part.labels or [None] * len(part.positions)
-        positions = np.concatenate([part.positions for part in parts])
-        return {"name": self.name, "values": labels, "positions": blob.add(positions, "int32")}
+        positions = None
+        if any(
+            not np.array_equal(part.positions, np.arange(len(part.positions))) for part in parts
+        ):
+            positions = blob.add(np.concatenate([part.positions for part in parts]), "int32")
+        return {"name": self.name, "values": labels, "positions": positions}
 
 
 def index_labels(table: Any) -> tuple[list[str] | None, str]:

@@ -145,6 +145,12 @@ class Report {
     return row >= this.n - this.n_new;
   }
 
+  /** The position of a row in its table: that of the training rows, or that of the new rows. */
+  position(row) {
+    if (this.id_.positions) return this.id_.positions[row];
+    return this.isNew(row) ? row - (this.n - this.n_new) : row;
+  }
+
   /** The name that the user gave to a row: its label in the index or the id column; else null. */
   givenName(row) {
     return this.id_.values?.[row] ?? null;
@@ -152,18 +158,18 @@ class Report {
 
   /** The name of a row in lists: its label, or its position in the table. */
   id(row) {
-    const position = String(this.id_.positions[row]);
+    const position = String(this.position(row));
     return this.givenName(row) ?? (this.isNew(row) ? `new ${position}` : position);
   }
 
   label(row) {
-    const name = this.givenName(row) ?? String(this.id_.positions[row]);
+    const name = this.givenName(row) ?? String(this.position(row));
     return short(`${this.isNew(row) ? 'new ' : ''}${this.id_.name} ${name}`);
   }
 
   /** The position of a row where its name does not say it. */
   beside(row) {
-    const position = String(this.id_.positions[row]);
+    const position = String(this.position(row));
     const name = this.givenName(row);
     return name === null || name === position ? '' : `position ${position}`;
   }

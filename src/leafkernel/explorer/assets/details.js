@@ -71,7 +71,7 @@ function detailsHead(app, row, neighbors) {
         { class: 'muted' },
         `${app.report.isNew(row) ? 'new ' : ''}${app.report.id_.name} `,
       ),
-      short(app.report.givenName(row) ?? String(app.report.id_.positions[row])),
+      short(app.report.givenName(row) ?? String(app.report.position(row))),
       make('small', {}, ` ${app.report.beside(row)}`),
     ),
     make(

@@ -76,7 +76,7 @@ function saveAllRows(report) {
   const columns = [...report.columns, ...known];
   return saveCsv('rows', names, Array(report.n).keys(), (row) => [
     report.id(row),
-    ...(isNamed ? [report.id_.positions[row]] : []),
+    ...(isNamed ? [report.position(row)] : []),
     ...columns.map((column) => column.plain(row)),
     shortSingle(report.embedding.x[row]),
     shortSingle(report.embedding.y[row]),

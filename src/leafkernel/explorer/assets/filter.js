@@ -30,7 +30,7 @@ function filterColumns(report) {
     ),
     named('position', {
       isNumber: true,
-      value: (row) => report.id_.positions[row],
+      value: (row) => report.position(row),
       isMissing: () => false,
     }),
   ];

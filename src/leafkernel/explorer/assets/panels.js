@@ -31,7 +31,7 @@ function rowField(app) {
 }
 
 function positionField(report) {
-  const position = (row) => report.id_.positions[row];
+  const position = (row) => report.position(row);
   return { name: 'position', key: position, cell: (row) => String(position(row)), csv: position };
 }
 

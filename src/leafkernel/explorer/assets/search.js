@@ -16,7 +16,7 @@ function findRows(report, query) {
   for (let row = 0; row < report.n; row++) {
     const id = report.id(row).toLowerCase();
     if (id === wanted) add(0, row, null);
-    else if (String(report.id_.positions[row]) === wanted) add(1, row, null);
+    else if (String(report.position(row)) === wanted) add(1, row, null);
     else if (id.startsWith(wanted)) add(1, row, null);
     else if (id.includes(wanted)) add(2, row, null);
   }
