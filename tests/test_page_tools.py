@@ -25,6 +25,7 @@ def patients():
             "income": np.exp(rng.normal(9, 1.8, size=160)),
             "weight": rng.normal(75, 12, size=160).round(1),
             "city": rng.choice(["Bern", "Rome", "Salt and Sea"], size=160),
+            "parents": rng.choice(["ill", "well"], size=160),
         },
         index=pd.Index([f"P{1000 - i}" for i in range(160)], name="patient"),
     )
@@ -36,7 +37,8 @@ def patients():
 @pytest.fixture(scope="module")
 def page(patients, tmp_path_factory):
     table, labels = patients
-    X = table.assign(city=table["city"].factorize()[0].astype(float)).fillna(-1.0)
+    X = table.drop(columns="parents")
+    X = X.assign(city=table["city"].factorize()[0].astype(float)).fillna(-1.0)
     prox = ForestProximity(RandomForestClassifier(60, random_state=0)).fit(X, labels)
     guests = pd.Index([f"guest {i}" for i in range(3)])
     report = prox.explore(
@@ -126,11 +128,13 @@ def test_a_color_has_one_meaning(reader):
     bars = reader.page.locator(".details .bars .bar > span")
     classes = colors_of(reader.page.locator(".legend-entry .swatch"))
     assert set(colors_of(bars)) <= set(classes)
-    # Colored by another column, the classes have no color, and dots have that of the map.
-    reader.page.select_option("#color-by", label="city")
-    cities = colors_of(reader.page.locator(".legend-entry .swatch"))
-    assert not set(colors_of(bars)) & set(cities)
-    assert set(colors_of(reader.page.locator("#neighbors .swatch"))) <= set(cities)
+    # Colored by another column, the classes have no color, and dots have that of the map. Also if
+    # that column has the same words.
+    for column in ("city", "parents"):
+        reader.page.select_option("#color-by", label=column)
+        meant = colors_of(reader.page.locator(".legend-entry .swatch"))
+        assert not set(colors_of(bars)) & set(meant)
+        assert set(colors_of(reader.page.locator("#neighbors .swatch"))) <= set(meant)
     reader.page.click("#tab-prototypes")
     assert reader.page.locator("#panel-prototypes .swatch").count() == 0
 
