@@ -1,4 +1,4 @@
-// How two groups of rows differ in a column: 0 if they have the same values, 1 if they share none.
+// How two groups of rows differ in a column: 0 if they have the same values, 1 if they are apart.
 
 const MOST_COMPARED = 10000; // rows of a group; of more, some are taken evenly
 

@@ -169,7 +169,7 @@ function differenceTable(app, a, b) {
     make(
       'p',
       { class: 'note' },
-      'Difference: 0 if both groups have the same values, 1 if they have none in common. ',
+      'Difference: 0 if both groups have the same values, 1 if they are completely apart. ',
       'For numbers it compares ranks; ↑ means that A has the larger values. A and B show the median and the middle half. ',
       'For categories it is half the sum of the differences in shares. A and B show the category that differs most. ',
       'Differences of small groups can be chance.',
