@@ -1,4 +1,5 @@
 import os
+import shutil
 
 # Forests here are small, and threads of several libraries in several processes only wait.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -14,6 +15,10 @@ settings.register_profile(
 )
 settings.register_profile("thorough", parent=settings.get_profile("default"), max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "msedge")
+# Graphics in software: a machine that runs tests seldom has a card.
+_SOFTWARE = ("--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist")
 
 
 @pytest.fixture(scope="session")
@@ -47,3 +52,19 @@ def table():
     y = X["size"] + X["kind"].isin(["a", "c"]) * 2 + 0.3 * X["age"]
     X.loc[::7, "size"] = np.nan
     return X, y.to_numpy()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A real browser, to read pages in."""
+    sync_api = pytest.importorskip(
+        "playwright.sync_api", reason="pages are tested with Playwright: pip install playwright"
+    )
+    wanted = os.environ.get("LEAFKERNEL_BROWSER")
+    path = wanted or next(filter(None, map(shutil.which, _BROWSERS)), None)
+    if path is None:
+        pytest.skip(f"no browser: none of {', '.join(_BROWSERS)}, and no LEAFKERNEL_BROWSER")
+    with sync_api.sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=path, args=[*_SOFTWARE])
+        yield running
+        running.close()

@@ -139,7 +139,7 @@ def test_a_model_of_other_rows_is_noticed(table, save):
     path = save(RandomForestClassifier(13, random_state=0), rows=50)
     document = run_json("outliers", table, "-t", "label", "--model", path, "--trust-model")
     assert document["scheme"] == "kerf"
-    assert document["score"]["label"] == "Neighbours' accuracy"
+    assert document["score"]["label"] == "Neighbors' accuracy"
 
 
 def test_the_model_says_what_the_target_is(table, save):

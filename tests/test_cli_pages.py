@@ -60,7 +60,7 @@ def test_pages_that_may_not_be_written(birds, tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "access", lambda _, mode: mode != os.W_OK)
-        patch.setattr(explore, "begin", None)  # nothing is done before
+        patch.setattr(explore, "plan", None)  # nothing is done before
         assert "may not write" in run(*options, exit_code=3).stderr
     with monkeypatch.context() as patch:
         patch.setattr(Report, "save", full)
@@ -85,9 +85,9 @@ def test_the_title_of_a_table_from_a_pipe(birds, tmp_path):
     assert "<title>standard input: kind" in page.read_text(encoding="utf-8")
 
 
-def test_ids_are_row_numbers_of_the_file(birds, tmp_path, monkeypatch):
-    path = tmp_path / "t.csv"
-    pd.read_csv(birds).drop(columns="name").to_csv(path, index=False)
+@pytest.fixture
+def asked(tmp_path, monkeypatch):
+    """Return what a page is asked to show; none is made."""
     seen = {}
 
     def build_report(prox, X, y, **options):
@@ -96,11 +96,41 @@ def test_ids_are_row_numbers_of_the_file(birds, tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(explore, "build_report", build_report)
+    return seen
+
+
+def test_positions_are_row_numbers_of_the_file(birds, tmp_path, asked):
+    path = tmp_path / "t.csv"
+    pd.read_csv(birds).drop(columns="name").to_csv(path, index=False)
     run("explore", path, "-t", "kind", *PAGE, exit_code=130)
-    assert seen["ids"].tolist() == [str(i) for i in range(90) if i != 7]
-    run("explore", path, "-t", "weight", *PAGE, exit_code=130)
-    assert seen["ids"] is None
+    assert asked["ids"] is None
+    assert asked["positions"].tolist() == [i for i in range(90) if i != 7]
     assert not (tmp_path / "t.html").exists()
+    run("explore", birds, "-t", "kind", *PAGE, exit_code=130)
+    assert asked["ids"][7] == "bird 8"
+    assert asked["positions"][7] == 8
+
+
+def test_new_rows_are_read_as_the_table_was(birds, tmp_path, asked):
+    new = tmp_path / "new.csv"
+    new.write_text("name,pond,eggs,weight\nguest 1,north,,1.5\nguest 2,east,3,4\n")
+    result = run("explore", birds, "-t", "kind", "--new", new, *PAGE, exit_code=130)
+    assert "new.csv: Column 'pond'" in result.stderr
+    assert asked["ids_new"].tolist() == ["guest 1", "guest 2"]
+    assert asked["shown_new"]["pond"].tolist() == ["north", "east"]
+    assert asked["X_new"]["weight"].tolist() == [1.5, 4.0]
+    new.write_text("name,pond\nguest 1,north\n")
+    result = run("explore", birds, "-t", "kind", "--new", new, *PAGE, exit_code=4)
+    assert "new.csv: The other table lacks" in result.stderr
+    options = ("explore", birds, "-t", "kind", "--new", birds, *PAGE)
+    run(*options, "-o", tmp_path / "page.csv", exit_code=2)
+
+
+def test_a_page_with_new_rows(birds, tmp_path):
+    page, new = tmp_path / "page.html", tmp_path / "new.csv"
+    pd.read_csv(birds).drop(columns="kind")[:5].to_csv(new, index=False)
+    document = run_json("explore", birds, "-t", "kind", "--new", new, "-o", page, *PAGE)
+    assert document["bytes"] == page.stat().st_size
 
 
 def test_a_page_has_no_more_rows_than_it_can_show(birds, tmp_path, monkeypatch):

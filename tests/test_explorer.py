@@ -190,7 +190,7 @@ def test_no_row_is_a_witness_for_itself(iris):
     prox = ForestProximity(RandomForestClassifier(60, random_state=0), "kerf").fit(X, noise)
     page = unpack(build_report(prox, X, noise, method="pca"))
     assert not page["shares"]
-    assert page["score"]["label"] == "Neighbours' accuracy"
+    assert page["score"]["label"] == "Neighbors' accuracy"
     P = prox.proximity().toarray()
     np.fill_diagonal(P, 0)
     shares = P @ (noise[:, None] == ["a", "b"]) / P.sum(axis=1, keepdims=True)
@@ -228,7 +228,8 @@ class TestTables:
         assert size["missing"] == X["size"].isna().sum()
         np.testing.assert_array_equal(np.array(kind["categories"])[kind["data"]], X["kind"])
         assert remark["values"][7] == "remark 7"
-        assert page["id"] == {"name": "key", "values": ids}
+        assert (page["id"]["name"], page["id"]["values"]) == ("key", ids)
+        assert page["id"]["positions"] is None
         assert age["missing"] == 0
 
     def test_polars_lists_and_sparse(self, iris):
@@ -281,6 +282,15 @@ class TestTables:
         about = read_column("x", pd.Series([1, 2**40 + 1])).describe(Blob())
         assert about["data"]["dtype"] == "float64"
 
+    def test_numbers_with_many_digits_stay_exact(self, monkeypatch):
+        short, long = pd.Series([39.1, 1e-7, 0.0]), pd.Series([39.1, 0.1234567])
+        assert read_column("x", short).describe(Blob())["data"]["dtype"] == "float32"
+        about = read_column("x", long).describe(Blob())
+        assert (about["data"]["dtype"], about["rounded"]) == ("float64", False)
+        monkeypatch.setattr("leafkernel.explorer._columns._MOST_DOUBLES", 1)
+        about = read_column("x", long).describe(Blob())
+        assert (about["data"]["dtype"], about["rounded"]) == ("float32", True)
+
     def test_dates_are_days(self):
         noons = ["1970-01-02T12:00", None, "2024-02-29T12:00"]
         for dates in (
@@ -308,6 +318,129 @@ class TestTables:
         assert len(page["features"]) == 400
         linked = [f for f in page["features"] if f["column"] is not None]
         assert all(page["columns"][f["column"]]["name"] == f["name"] for f in linked)
+
+    def test_long_text_is_kept_to_the_letter_while_it_fits(self, monkeypatch):
+        texts = [f"{i} {'long ' * 100}" for i in range(5)]
+        assert read_column("x", pd.Series(texts)).values.tolist() == texts
+        monkeypatch.setattr("leafkernel.explorer._columns._MOST_CHARACTERS", 1000)
+        cut = read_column("x", pd.Series(texts))
+        assert cut.is_cut
+        assert {len(text) for text in cut.values} == {200}
+
+
+class TestNamesOfRows:
+    @pytest.mark.parametrize(
+        ("index", "name", "labels"),
+        [
+            (pd.RangeIndex(150), "row", None),
+            (pd.Index(np.arange(150)), "row", None),
+            (pd.RangeIndex(1, 151), "row", [str(i) for i in range(1, 151)]),
+            (pd.Index([f"p{i}" for i in range(150)], name="patient"), "patient", "p{}"),
+            (pd.MultiIndex.from_product([range(15), list("abcdefghij")]), "row", None),
+            (pd.date_range("2024-02-28", periods=150), "row", None),
+        ],
+    )
+    def test_labels_of_the_index(self, flowers, index, name, labels):
+        prox, X, y = flowers
+        frame = pd.DataFrame(X, index=index)
+        found = unpack(build_report(prox, X, y, shown=frame, method="pca"))["id"]
+        assert found["name"] == name
+        assert found["positions"] is None  # they count the rows
+        if isinstance(index, pd.MultiIndex):
+            assert found["values"][:2] == ["0, a", "0, b"]
+        elif isinstance(index, pd.DatetimeIndex):
+            assert found["values"][:2] == ["2024-02-28", "2024-02-29"]
+        elif isinstance(labels, str):
+            assert found["values"] == [labels.format(i) for i in range(150)]
+        else:
+            assert found["values"] == labels
+
+    def test_names_given_win(self, flowers):
+        prox, X, y = flowers
+        frame = pd.DataFrame(X, index=[f"p{i}" for i in range(150)])
+        names = [f"q{i}" for i in range(150)]
+        found = unpack(build_report(prox, X, y, shown=frame, ids=names, method="pca"))["id"]
+        assert found["values"] == names
+        lines = np.arange(150) * 2
+        found = unpack(build_report(prox, X, y, shown=frame, positions=lines, method="pca"))["id"]
+        assert found["values"] is None
+        np.testing.assert_array_equal(found["positions"], lines)
+
+
+class TestNewRows:
+    """Rows that the forest was not trained on come after the others in every array."""
+
+    @pytest.mark.parametrize("method", ["pca", "umap"])
+    def test_they_have_predictions_neighbors_and_places(self, flowers, method):
+        prox, X, labels = flowers
+        X_new = X[::30] + 0.05
+        page = unpack(build_report(prox, X, labels, X_new=X_new, method=method))
+        assert (page["n"], page["n_new"]) == (155, 5)
+        shares = page["probabilities"]["data"].reshape(155, 3)[150:]
+        np.testing.assert_allclose(shares, prox.forest_.predict_proba(X_new), atol=1e-6)
+        similarity, rows = prox.kneighbors(X_new, n_neighbors=10)
+        known = np.where(similarity > 0, rows, -1)
+        np.testing.assert_array_equal(page["neighbors"]["rows"].reshape(155, 10)[150:], known)
+        assert (page["target"]["data"][150:] == 255).all()
+        assert np.isnan(page["error"]["data"][150:]).all()
+        np.testing.assert_allclose(page["columns"][0]["data"][150:], X_new[:, 0], rtol=1e-6)
+        # Each lies among its neighbors.
+        points = np.column_stack([page["embedding"]["x"], page["embedding"]["y"]])
+        apart = np.linalg.norm(points[150:, None] - points[None, :150], axis=2)
+        nearest = [apart[i, known[i][known[i] >= 0]].mean() for i in range(5)]
+        assert (nearest < 0.5 * apart.mean(axis=1)).all()
+        pair = explain_pair(prox, X_new[2], int(known[2, 0]))
+        top = page["why"]["feature"].reshape(155, 10, 3)[152, 0, 0]
+        assert top == pair.shares.argmax()
+        assert page["why"]["trees"].reshape(155, 10)[152, 0] == len(pair.trees)
+
+    def test_the_rest_of_the_page_is_the_same(self, flowers, page):
+        prox, X, labels = flowers
+        found = unpack(build_report(prox, X, labels, title="iris", X_new=X[:4], method="pca"))
+        assert found["prototypes"] == page["prototypes"]
+        assert found["score"] == page["score"]
+        np.testing.assert_array_equal(found["outlier"]["data"][:150], page["outlier"]["data"])
+        np.testing.assert_array_equal(found["embedding"]["x"][:150], page["embedding"]["x"])
+
+    def test_regression_with_labels_categories_and_holes(self, table):
+        X, y = table
+        codes = X.assign(kind=X["kind"].cat.codes.astype(float)).fillna(-9.0)
+        prox = ForestProximity(RandomForestRegressor(60, random_state=0)).fit(codes, y)
+        shown_new = pd.DataFrame({"kind": ["a", "other", None]}, index=["u", "v", "w"])
+        page = unpack(
+            build_report(
+                prox,
+                codes,
+                y,
+                shown=X,
+                X_new=codes[:3],
+                shown_new=shown_new,
+                method="pca",
+            )
+        )
+        size, kind, _ = page["columns"]
+        assert np.isnan(size["data"][120:]).all()
+        texts = [kind["categories"][c] if c < 255 else None for c in kind["data"][120:]]
+        assert texts == ["a", "other", None]
+        assert page["id"]["values"] == [None] * 120 + ["u", "v", "w"]
+        predicted = prox.forest_.predict(codes[:3])
+        np.testing.assert_allclose(page["prediction"]["data"][120:], predicted, rtol=1e-5)
+        assert np.isnan(page["target"]["data"][120:]).all()
+
+    def test_refusals(self, flowers, monkeypatch):
+        prox, X, labels = flowers
+        frame = pd.DataFrame(X)
+        with pytest.raises(ValueError, match="shown_new is missing"):
+            build_report(prox, X, labels, shown=frame, X_new=X[:3])
+        with pytest.raises(ValueError, match="shown_new has 2 rows"):
+            build_report(prox, X, labels, shown=frame, X_new=X[:3], shown_new=frame[:2])
+        with pytest.raises(ValueError, match="ids_new is given, but X_new is not"):
+            build_report(prox, X, labels, ids_new=["a"])
+        with pytest.raises(ValueError, match="X_new has no rows"):
+            build_report(prox, X, labels, X_new=X[:0])
+        monkeypatch.setattr(report, "MOST_ROWS", 151)
+        with pytest.raises(ValueError, match="X_new has 3 rows"):
+            build_report(prox, X, labels, X_new=X[:3])
 
 
 class TestLinks:
@@ -401,8 +534,9 @@ class TestMistakes:
             build_report(prox, X, labels[1:])
         with pytest.raises(ValueError, match="shown has 3 rows"):
             build_report(prox, X, labels, shown=pd.DataFrame({"a": [1, 2, 3]}))
-        with pytest.raises(ValueError, match="y is None"):
-            build_report(prox, X, None)
+        without_y = ForestProximity(prox.forest_, "uniform").fit(X)
+        with pytest.raises(ValueError, match="fitted without targets; pass y"):
+            build_report(without_y, X)
         with pytest.raises(ValueError, match=r"method must be one of .* Did you mean 'umap'"):
             build_report(prox, X, labels, method="unap")
         with pytest.raises(TypeError, match="fitted ForestProximity"):

@@ -682,7 +682,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         fitted = self._snapshot()
         return forecast(fitted._product(X), fitted._engine(), limit=fitted._limit())
 
-    def explore(self, X: Any, y: Any, **params: Any) -> Any:
+    def explore(self, X: Any, y: Any = None, **params: Any) -> Any:
         """Make a page on which to see the training samples as the forest does.
 
         In a notebook the result shows itself; elsewhere, save it and open it in a browser.
@@ -691,11 +691,11 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         ----------
         X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
             What this object was fitted on.
-        y : array-like of shape (n,)
-            The targets: classes or numbers.
+        y : array-like of shape (n,), default=None
+            The targets: classes or numbers. By default those that were passed to :meth:`fit`.
         **params
-            More of :func:`leafkernel.explorer.build_report`: ``shown`` for the rows as people know
-            them, ``ids``, ``title``, ``method``.
+            Further parameters of :func:`leafkernel.explorer.build_report`: ``X_new`` for new rows
+            on the map, ``shown`` for the rows as people know them, ``ids``, ``title``, ``method``.
 
         Returns
         -------

@@ -101,9 +101,12 @@ def _key(label: Any) -> str:
 
 
 def _shown(prepared: Prepared, frame: pd.DataFrame | None, names: list[str]) -> pd.DataFrame:
-    """Return columns as people see them: in another table read just as in the prepared one."""
-    if frame is None:
-        return prepared.shown[names]
+    """Return the columns that the model takes, as people see them."""
+    return prepared.shown[names] if frame is None else as_people_see(prepared, frame, names)
+
+
+def as_people_see(prepared: Prepared, frame: pd.DataFrame, names: list[str]) -> pd.DataFrame:
+    """Return columns of another table as people see them, read as in the prepared one."""
     found = clean_names(frame.columns, Findings())
     absent = [name for name in names if name not in found]
     if absent:

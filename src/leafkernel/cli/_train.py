@@ -103,7 +103,7 @@ class Study:
         prox = self.prox
         if prox.scheme_.name == scheme and prox.diagonal == "scheme":
             return prox
-        return ForestProximity(prox.forest_, scheme, n_jobs=prox.n_jobs).fit(self.X, self.y)
+        return prox.reweigh(scheme, diagonal="scheme", X=self.X)
 
     def about(self, scheme: str | None = None) -> dict[str, Any]:
         """Return what a JSON document says beside the result.

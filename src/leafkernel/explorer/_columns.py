@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from importlib import import_module
 from numbers import Real
@@ -19,12 +19,16 @@ from leafkernel.tasks._tables import is_missing
 Array = npt.NDArray[Any]
 
 # With more values than these, or with as many as half of the rows, a column is text: a legend or a
-# colour for each would tell nothing.
+# color for each would tell nothing.
 _MOST_CATEGORIES = 1000
-# Text longer than this is cut on the page.
-_LONGEST_TEXT = 200
-# Whole numbers up to here are exact in single precision.
+# A column with more characters than these would make the page slow to open: its texts are cut.
+_MOST_CHARACTERS = 5_000_000
+_LONGEST_CUT = 200
+# Whole numbers up to here are exact in single precision, and others to so many digits.
 _EXACT_IN_SINGLE = 2**24
+_DIGITS_OF_SINGLE = 6
+# Rows for which numbers with more digits are kept in double precision, so that files are exact.
+_MOST_DOUBLES = 20_000
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,8 @@ class PageColumn:
         What the codes stand for.
     is_date : bool
         Whether numbers are days since 1970.
+    is_cut : bool
+        Whether some texts are cut, because the column holds too much text for a page.
     """
 
     name: str
@@ -50,6 +56,33 @@ class PageColumn:
     values: Array
     categories: tuple[str, ...] = ()
     is_date: bool = False
+    is_cut: bool = False
+
+    @property
+    def texts(self) -> Array:
+        """The values as text, None where missing, shape (n,)."""
+        if self.kind == "text":
+            return self.values
+        texts = np.full(len(self.values), None, dtype=object)
+        known = ~self.missing
+        if self.kind == "category":
+            texts[known] = np.array(self.categories, dtype=object)[self.values[known]]
+        else:
+            texts[known] = [f"{value:.17g}" for value in self.values[known]]
+        return texts
+
+    def followed_by(self, new: PageColumn | None, n_new: int) -> PageColumn:
+        """Return the column with the values of new rows after its own.
+
+        It keeps its kind if it holds numbers: what is no number is then missing.
+        """
+        if self.kind == "number":
+            numbers = np.full(n_new, np.nan)
+            if new is not None and new.kind == "number" and new.is_date == self.is_date:
+                numbers = new.values
+            return replace(self, values=np.concatenate([self.values, numbers]))
+        texts = np.full(n_new, None, dtype=object) if new is None else new.texts
+        return _of_texts(self.name, np.concatenate([self.texts, texts]), kind=self.kind)
 
     @property
     def missing(self) -> Array:
@@ -73,9 +106,12 @@ class PageColumn:
             whole = bool(np.all(known == np.round(known)))
             large = bool(np.any(np.abs(known) > (_EXACT_IN_SINGLE if whole else 1e37)))
             has_time = self.is_date and not whole  # in single precision a day is cut in minutes
+            is_long = not whole and not _is_short(known)
+            double = large or has_time or (is_long and len(self.values) <= _MOST_DOUBLES)
             about["integer"] = whole
             about["date"] = self.is_date
-            about["data"] = blob.add(self.values, "float64" if large or has_time else "float32")
+            about["rounded"] = is_long and not double
+            about["data"] = blob.add(self.values, "float64" if double else "float32")
         elif self.kind == "category":
             about["categories"] = list(self.categories)
             about["data"] = blob.add_codes(self.values, len(self.categories))
@@ -105,10 +141,18 @@ def read_column(name: str, column: Any) -> PageColumn:
     numbers = _as_numbers(column)
     if numbers is not None:
         return PageColumn(name, "number", numbers)
-    texts = _as_texts(column)
+    return _of_texts(name, _as_texts(column))
+
+
+def _of_texts(name: str, texts: Array, kind: str | None = None) -> PageColumn:
+    """Return a column of categories, or of text where there are too many different ones."""
     known = sorted({text for text in texts if text is not None})
-    if len(known) > min(_MOST_CATEGORIES, max(len(texts) // 2, 2)):
-        return PageColumn(name, "text", texts)
+    many = len(known) > min(_MOST_CATEGORIES, max(len(texts) // 2, 2))
+    if kind == "text" or (kind is None and many):
+        if sum(len(text) for text in texts if text is not None) <= _MOST_CHARACTERS:
+            return PageColumn(name, "text", texts)
+        cut = np.array([text if text is None else _cut(text) for text in texts], dtype=object)
+        return PageColumn(name, "text", cut, is_cut=True)
     code = {text: k for k, text in enumerate(known)}
     codes = np.array([-1 if text is None else code[text] for text in texts], dtype=np.int64)
     return PageColumn(name, "category", codes, tuple(known))
@@ -120,9 +164,20 @@ def of_classes(name: str, codes: Array, classes: Array) -> PageColumn:
 
 
 def as_text(value: Any) -> str:
-    """Return a value as a page writes it."""
-    text = str(value)
-    return text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 1]}…"
+    """Return a value as a page holds it: to the letter, because the page can save it."""
+    return str(value)
+
+
+def _is_short(numbers: Array) -> bool:
+    """Return whether numbers have no more digits than single precision keeps."""
+    size = np.abs(numbers[numbers != 0])
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        digits = size * 10.0 ** (_DIGITS_OF_SINGLE - 1 - np.floor(np.log10(size)))
+        return bool(np.all(np.abs(digits - np.round(digits)) < 1e-7))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_CUT else f"{text[: _LONGEST_CUT - 1]}…"
 
 
 def _as_days(column: Any) -> Array | None:

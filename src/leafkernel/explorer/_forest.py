@@ -11,22 +11,12 @@ from leafkernel._validation import column_names
 from leafkernel.forests._base import numbered_names
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._paths import read_trees
-from leafkernel.tasks._weighted import is_out_of_bag
 
 Array = npt.NDArray[Any]
 
 # Counting the rows behind each prediction means making P; where it is larger, it is not counted.
 _MOST_COUNTED = 1e9
 _WORDS = {"RandomForest": "a random forest", "ExtraTrees": "extremely randomised trees"}
-
-
-def without_self(prox: ForestProximity, X: Any, y: Any) -> ForestProximity:
-    """Return the proximity with no row counting for itself, as its own neighbour or witness."""
-    kernel = prox.kernel_
-    if is_out_of_bag(prox) or (kernel.own_diagonal is not None and not kernel.own_diagonal.any()):
-        return prox
-    parameters = {**prox.get_params(deep=False), "forest": prox.forest_, "diagonal": "zero"}
-    return type(prox)(**parameters).fit(X, y)
 
 
 def read_splits(prox: ForestProximity) -> tuple[Any, list[str]]:
@@ -75,11 +65,15 @@ def read_importances(prox: ForestProximity, n_features: int) -> Array | None:
     return shares
 
 
-def count_makers(prox: ForestProximity) -> Array | None:
-    """Return how many training rows have a part in each row's prediction, shape (n,)."""
-    if prox.forecast().nonzeros > _MOST_COUNTED:
+def count_makers(prox: ForestProximity, X: Any = None) -> Array | None:
+    """Return how many training rows have a part in each row's prediction, shape (n,).
+
+    The rows are those of X, taken as new, or by default the training rows.
+    """
+    if prox.forecast(X).nonzeros > _MOST_COUNTED:
         return None
-    return np.concatenate([np.diff(block.indptr) for _, block in prox.iter_proximity(sort=False)])
+    blocks = prox.iter_proximity(X, sort=False)
+    return np.concatenate([np.diff(block.indptr) for _, block in blocks])
 
 
 def name_forest(prox: ForestProximity) -> str:

@@ -89,11 +89,11 @@ class Judgement:
 
     def score(self) -> dict[str, Any]:
         """Say how good the predictions are, beside those of someone who looks at no feature."""
-        kind = "Out-of-bag" if self.out_of_bag else "Neighbours'"
+        kind = "Out-of-bag" if self.out_of_bag else "Neighbors'"
         known = self.known
         target, predicted = self.target[known], self.predicted[known]
         if len(target) == 0:
-            return {"label": f"{kind} score", "text": "none: no row has a neighbour that counts"}
+            return {"label": f"{kind} score", "text": "none: no row has a neighbor that counts"}
         if self.classes is not None:
             hits = float(np.mean(target == predicted))
             commonest = float(np.bincount(self.target).max() / len(self.target))
@@ -101,7 +101,7 @@ class Judgement:
                 "label": f"{kind} accuracy",
                 "value": hits,
                 "text": f"{hits:.1%}",
-                "baseline": {"label": "always the commonest class", "text": f"{commonest:.1%}"},
+                "baseline": {"label": "always the most common class", "text": f"{commonest:.1%}"},
             }
         error = float(np.sqrt(np.mean((target - predicted) ** 2)))
         spread = float(self.target.std())
@@ -111,7 +111,7 @@ class Judgement:
             "value": explained,
             "text": f"{explained:.3f}",
             "baseline": {
-                "label": f"typical error {error:.4g}; if always the mean were predicted",
+                "label": f"typical error {error:.4g}; when always predicting the mean",
                 "text": f"{spread:.4g}",
             },
         }

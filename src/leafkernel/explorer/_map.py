@@ -24,9 +24,19 @@ MAP_LABELS = {
 }
 MAPS = ("auto", *MAP_LABELS)
 ABOUT_MAPS = (
-    "Rows that share leaves in many trees lie near each other. Only nearness has a meaning: the "
-    "axes have none, nor has the space between groups."
+    "Rows that share leaves in many trees lie near each other. Only nearness has a meaning. The "
+    "axes have none, and neither has the space between groups."
 )
+_BY_PROXIMITY = "at the median of their nearest training rows, weighted by proximity"
+ABOUT_NEW_ROWS = {
+    "umap": _BY_PROXIMITY,
+    "tsne": _BY_PROXIMITY,
+    "phate": "by PHATE's own transform",
+    "pca": "by projection on the principal components of the training rows",
+    "spectral": "at the mean of the training rows, weighted by proximity and scaled",
+    "diffusion": "at the mean of the training rows, weighted by proximity and scaled",
+    "mds": "by projection on the coordinates of the training rows",
+}
 
 # UMAP repeats itself only on one thread; above this many rows that takes too long.
 _MOST_REPEATABLE = 20_000
@@ -40,19 +50,32 @@ _WIDEST_GAP = 0.1
 
 
 def draw_map(
-    prox: ForestProximity, X: Any, y: Any, method: str, random_state: int
+    prox: ForestProximity, X: Any, method: str, random_state: int, X_new: Any = None
 ) -> tuple[str, Array]:
-    """Return the method chosen and the place of each row, shape (n, 2)."""
+    """Return the method chosen and the place of each row, new rows last, shape (n + m, 2)."""
     # Wider than UMAP's own, so that the points of a group can be told apart and clicked.
-    method, model = map_model(prox, X, y, method, random_state=random_state, min_dist=0.3)
-    points = model.embedding_
-    return method, close_gaps(points) if method in _BY_NEIGHBORS else points
+    method, model = map_model(prox, X, method, random_state=random_state, min_dist=0.3)
+    points = np.asarray(model.embedding_, dtype=np.float64)
+    new = np.empty((0, 2)) if X_new is None else np.asarray(model.transform(X_new))
+    if method in _BY_NEIGHBORS:
+        closed = close_gaps(points)
+        new = np.column_stack(
+            [_move_along(points[:, axis], closed[:, axis], new[:, axis]) for axis in range(2)]
+        )
+        points = closed
+    return method, np.concatenate([points, new])
+
+
+def _move_along(before: Array, after: Array, places: Array) -> Array:
+    """Move places on an axis as the points around them were moved from ``before`` to ``after``."""
+    order = np.argsort(before, kind="stable")
+    moved: Array = np.interp(places, before[order], after[order])
+    return moved
 
 
 def map_model(
     prox: ForestProximity,
     X: Any,
-    y: Any,
     method: str,
     *,
     n_components: int = 2,
@@ -71,12 +94,12 @@ def map_model(
     scheme = "uniform" if method == "mds" else "kerf"
     symmetric = prox
     if not keep_scheme and (prox.scheme_.name != scheme or prox.diagonal != "scheme"):
-        symmetric = ForestProximity(prox.forest_, scheme, n_jobs=prox.n_jobs).fit(X, y)
+        symmetric = prox.reweigh(scheme, diagonal="scheme", symmetrize=False)
     model = LeafEmbedding(
         symmetric,
         method=method,
         n_components=n_components,
-        # The exact neighbours: fifty principal components of deep trees take minutes to find.
+        # The exact neighbors: fifty principal components of deep trees take minutes to find.
         source="kernel" if method in _BY_NEIGHBORS else "pca",
         n_neighbors=min(30, n - 1),
         parameters=_parameters(method, n, min_dist),
@@ -96,7 +119,7 @@ def _parameters(method: str, n: int, min_dist: float) -> dict[str, Any] | None:
 def close_gaps(points: Array) -> Array:
     """Shorten the empty space between groups, which nothing holds together or apart.
 
-    Where no neighbours join two groups, UMAP lets them drift; one that is far away would make all
+    Where no neighbors join two groups, UMAP lets them drift; one that is far away would make all
     others too small to see.
     """
     closed = np.empty_like(points)

@@ -1,4 +1,4 @@
-"""Why each row is like its neighbours: what ``explain_pair`` tells of one pair, of all at once."""
+"""Why each row is like its neighbors: what ``explain_pair`` tells of one pair, of all at once."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ import numpy.typing as npt
 from leafkernel.forests._trees import Tree
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._paths import TreePaths
+from leafkernel.weighting import Weighting
 
 Array = npt.NDArray[Any]
 
-# Bits that are added up at once, so that they take little memory: rows × neighbours × features.
+# Bits that are added up at once, so that they take little memory: rows × neighbors × features.
 _BITS_AT_ONCE = 1 << 23
 
 
 @dataclass(frozen=True)
 class Reasons:
-    """The features that decide most that rows are like their neighbours.
+    """The features that decide most that rows are like their neighbors.
 
     Attributes
     ----------
@@ -37,6 +38,14 @@ class Reasons:
     shares: npt.NDArray[np.float32]
     trees: npt.NDArray[np.int64]
 
+    def followed_by(self, other: Reasons) -> Reasons:
+        """Return these reasons and those of other samples after them."""
+        return Reasons(
+            np.concatenate([self.features, other.features]),
+            np.concatenate([self.shares, other.shares]),
+            np.concatenate([self.trees, other.trees]),
+        )
+
 
 def explain_neighbors(
     prox: ForestProximity,
@@ -45,8 +54,9 @@ def explain_neighbors(
     n_features: int,
     *,
     most: int = 3,
+    X: Any = None,
 ) -> Reasons:
-    """Tell which features decide that training samples are like these neighbours of theirs.
+    """Return the features that decide most that samples are like these neighbors.
 
     Parameters
     ----------
@@ -55,11 +65,13 @@ def explain_neighbors(
     trees : sequence of Tree
         Its trees, as ``read_trees`` gives them.
     neighbors : ndarray of int64 of shape (n, k)
-        Training samples for each training sample.
+        Training samples for each sample.
     n_features : int
         Number of features that the trees split on.
     most : int, default=3
         How many features to name for a pair.
+    X : {array-like, sparse matrix, dataframe} of shape (n, n_features), default=None
+        The samples, taken as new. By default they are the training samples.
 
     Returns
     -------
@@ -74,9 +86,15 @@ def explain_neighbors(
         np.zeros((n, k), dtype=np.int64),
     )
     step = max(1, _BITS_AT_ONCE // (k * n_features))
+    kernel = prox.kernel_
+    leaf, query = kernel.leaf, kernel.query
+    if X is not None:
+        product = prox._product(X)
+        leaf, query = product.rows.leaf, product.query
     for begin in range(0, n, step):
         rows = slice(begin, min(begin + step, n))
-        bits, found.trees[rows] = _bits(prox, trees, rows, neighbors[rows], n_features)
+        mine = leaf[rows], query.rows(rows)
+        bits, found.trees[rows] = _bits(prox, trees, *mine, neighbors[rows], n_features)
         total = bits.sum(axis=2, keepdims=True)
         shares = np.divide(bits, total, out=np.zeros_like(bits), where=total > 0)
         top = np.argsort(-shares, axis=2, kind="stable")[:, :, :m]
@@ -87,14 +105,21 @@ def explain_neighbors(
 
 
 def _bits(
-    prox: ForestProximity, trees: Sequence[Tree], rows: slice, neighbors: Array, n_features: int
+    prox: ForestProximity,
+    trees: Sequence[Tree],
+    mine: Array,
+    query: Weighting,
+    neighbors: Array,
+    n_features: int,
 ) -> tuple[Array, Array]:
-    """Return the bits of each feature for each pair, (r, k, p), and the number of shared trees."""
+    """Return the bits of each feature for each pair, (r, k, p), and the number of shared trees.
+
+    ``mine`` are the leaves of the samples, shape (r, T), and ``query`` their weights.
+    """
     kernel, stats = prox.kernel_, prox.kernel_.forest
-    mine, query = kernel.leaf[rows], kernel.query.rows(rows)
     bits = np.zeros((*neighbors.shape, n_features), dtype=np.float32)
     shared = np.zeros(neighbors.shape, dtype=np.int64)
-    # A symmetrised kernel has each tree twice: once for either side.
+    # A symmetrized kernel has each tree twice: once for either side.
     for column in range(mine.shape[1]):
         t = column % stats.n_trees
         begin, end = stats.leaf_offsets[t], stats.leaf_offsets[t + 1]

@@ -10,41 +10,28 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
 
 from leafkernel._files import open_whole
-from leafkernel._validation import check_choice, check_count, check_length, column_names
+from leafkernel._validation import check_choice, check_count, check_length
 from leafkernel.explorer._blob import Blob
-from leafkernel.explorer._columns import PageColumn, as_text, read_columns
-from leafkernel.explorer._forest import (
-    count_makers,
-    link_features,
-    name_forest,
-    read_importances,
-    read_splits,
-    without_self,
-)
+from leafkernel.explorer._forest import name_forest, read_splits
 from leafkernel.explorer._judgement import Judgement
-from leafkernel.explorer._map import ABOUT_MAPS, MAP_LABELS, MAPS, draw_map
+from leafkernel.explorer._map import ABOUT_MAPS, ABOUT_NEW_ROWS, MAP_LABELS, MAPS, draw_map
+from leafkernel.explorer._names import RowNames
 from leafkernel.explorer._page import make_page
 from leafkernel.explorer._prototypes import prototypes
-from leafkernel.explorer._why import Reasons, explain_neighbors
-from leafkernel.forests import RawLeaves
-from leafkernel.forests._base import numbered_names
+from leafkernel.explorer._rows import new_rows, training_rows
+from leafkernel.explorer._table import PageTable
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks import outlier_scores
-from leafkernel.tasks._base import check_proximity, check_same_samples
+from leafkernel.tasks._base import check_proximity, check_same_samples, without_self
 
 Array = npt.NDArray[Any]
 
 #: Most rows that a page shows.
 MOST_ROWS = 100_000
-# Columns that a page shows, the most important first: more make it slow to open.
-_MOST_COLUMNS = 300
-# Shares of more classes than these are not shown one by one.
-_MOST_SHARES = 20
 
 
 @dataclass(frozen=True, repr=False)
@@ -112,11 +99,15 @@ class Report:
 def build_report(
     prox: ForestProximity,
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
     shown: Any = None,
     ids: Any = None,
-    id_name: str = "row",
+    id_name: str = "",
+    positions: Any = None,
+    X_new: Any = None,
+    shown_new: Any = None,
+    ids_new: Any = None,
     title: str = "",
     target_name: str = "",
     notes: Iterable[str] = (),
@@ -130,31 +121,40 @@ def build_report(
     Parameters
     ----------
     prox : ForestProximity
-        A fitted proximity. With "gap", what the page says of neighbours is exactly what makes the
-        forest's out-of-bag predictions.
+        A fitted proximity. With "gap", the shares of the neighbors on the page are exactly those
+        of the forest's out-of-bag predictions.
     X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
-        What it was fitted on.
-    y : array-like of shape (n,)
-        The targets: classes or numbers.
+        The training data of ``prox``.
+    y : array-like of shape (n,), default=None
+        The targets: classes or numbers. By default those that ``prox`` was fitted on.
     shown : dataframe of shape (n, d), default=None
-        The rows as people know them, where the forest was given something else; X by default.
+        The rows as people know them, if the forest was given something else. Defaults to X.
     ids : array-like of shape (n,), default=None
-        Names of the rows; by default their numbers.
-    id_name : str, default="row"
-        What those names are.
+        Names of the rows. Defaults to the labels in the index of X or ``shown``, and to the
+        positions of the rows if there is no index or if it only counts the rows.
+    id_name : str, default=""
+        What these names are. Defaults to the name of the index, or "row".
+    positions : array-like of shape (n,), default=None
+        Row numbers to show beside the names. Defaults to the positions in X.
+    X_new : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
+        New rows to show on the map, with their predictions and neighbors.
+    shown_new : dataframe of shape (m, d), default=None
+        The new rows as people know them. Needed if ``shown`` is given.
+    ids_new : array-like of shape (m,), default=None
+        Names of the new rows. Defaults as ``ids`` does.
     title : str, default=""
-        Title of the page; by default made from the forest.
+        Title of the page. By default it is made from the forest.
     target_name : str, default=""
-        What the target is called; by default the name of y, or "target".
+        Name of the target. Defaults to the name of y, or "target".
     notes : iterable of str, default=()
-        What a reader should know of the data.
+        What a reader should know about the data.
     method : str, default="auto"
         How to draw the map: "umap", "tsne", "phate", "pca", "spectral", "diffusion" or "mds". By
-        default UMAP where umap-learn is installed and there are 30 rows, else principal components.
+        default UMAP if umap-learn is installed and there are 30 rows, else principal components.
     n_neighbors : int, default=10
-        Neighbours to show for a row.
+        Neighbors to show for a row.
     random_state : int, default=0
-        Seed of the map. Above 20,000 rows UMAP runs on all threads and does not repeat itself.
+        Seed of the map. Above 20,000 rows UMAP runs on all threads and results vary.
     on_step : callable, default=None
         Called with the name of each step as it begins.
 
@@ -180,37 +180,30 @@ def build_report(
     check_choice("method", method, MAPS)
     check_count("n_neighbors", n_neighbors)
     X = X.tocsr() if issparse(X) else X
-    n = _check_rows(prox, X, y, shown, ids)
+    X_new = X_new.tocsr() if issparse(X_new) else X_new
+    y = prox.y_ if y is None else y
+    n = _check_rows(prox, X, y, shown, ids, positions)
+    n_new = _check_new_rows(n, X_new, shown, shown_new, ids_new)
     step = on_step or (lambda _: None)
 
     step("predictions of each row by the others")
-    others = without_self(prox, X, y)
+    others = without_self(prox)
     judgement = Judgement.of(others, y)
     trees, feature_names = read_splits(prox)
-    table = X if shown is None else shown
-    names = _column_names(prox, table)
-    importances = read_importances(prox, len(feature_names))
-    links = link_features(prox, feature_names, X, names, columns_are_x=shown is None)
-    kept, left_out = _most_important(len(names), links, importances)
-    columns = read_columns(table, {j: names[j] for j in kept})
-    place = {j: k for k, j in enumerate(kept)}
-    links = [None if j is None else place.get(j) for j in links]
-    step("nearest rows")
-    k = min(n_neighbors, n - 1)
-    similarity, neighbors = others.kneighbors(n_neighbors=k)
-    neighbors = np.where(similarity > 0, neighbors, -1)
-    makers = count_makers(others)
+    table = PageTable.of(prox, X, shown, feature_names)
     step("outliers and prototypes")
     outliers = outlier_scores(others, judgement.target, X=X)
-    typical = prototypes(others, judgement, columns)
-    reasons = None
-    if trees is not None:
-        step("why they are alike")
-        reasons = explain_neighbors(
-            others, trees, np.maximum(neighbors, 0), len(feature_names), most=3
-        )
+    typical = prototypes(others, judgement, table.columns)
+    step("nearest rows")
+    k = min(n_neighbors, n - 1)
+    rows = training_rows(others, judgement, outliers, k)
+    new = None if X_new is None else new_rows(others, judgement, X_new, k)
+    step("reasons for similarity")
+    rows = rows.explained(others, trees, len(feature_names), None)
+    if new is not None:
+        new = new.explained(others, trees, len(feature_names), X_new)
     step("map")
-    chosen, points = draw_map(prox, X, y, method, random_state)
+    chosen, points = draw_map(prox, X, method, random_state, X_new)
 
     step("page")
     blob = Blob()
@@ -218,48 +211,34 @@ def build_report(
     name = target_name or (str(given) if isinstance(given, (str, int)) else "target")
     title = title or f"{name}, as {name_forest(prox)} sees it"
     score = judgement.score()
+    names = RowNames.of(n, X, shown, ids=ids, name=id_name, positions=positions)
+    columns, new_names = table.columns, None
+    if new is not None:
+        shown_new = X_new if shown is None else shown_new
+        columns = table.followed_by(shown_new, n_new, by_name=shown is not None)
+        new_names = RowNames.of(n_new, X_new, shown_new, ids=ids_new, name="", positions=None)
     header = {
-        "format": 1,
+        "format": 2,
         "version": version("leafkernel"),
         "title": title,
         "task": "regression" if judgement.classes is None else "classification",
-        "n": n,
+        "n": n + n_new,
+        "n_new": n_new,
         "forest": name_forest(prox),
         "scheme": prox.scheme_.name,
         "shares": judgement.out_of_bag,
         "score": {key: value for key, value in score.items() if key != "value"},
-        "notes": [*map(str, notes), *left_out],
+        "notes": [*map(str, notes), *table.notes],
         "embedding": {
             "label": MAP_LABELS[chosen],
             "about": ABOUT_MAPS,
+            "about_new": ABOUT_NEW_ROWS[chosen],
             "x": blob.add(points[:, 0], "float32"),
             "y": blob.add(points[:, 1], "float32"),
         },
-        "id": {"name": as_text(id_name), "values": None if ids is None else _texts(ids)},
-        "columns": [
-            column.describe(blob, is_feature=_is_feature(j, links))
-            for j, column in enumerate(columns)
-        ],
-        "target": judgement.target_column(name).describe(blob),
-        "prediction": judgement.prediction_column().describe(blob),
-        "outlier": PageColumn("outlier score", "number", outliers).describe(blob),
-        "error": PageColumn("error", "number", judgement.errors).describe(blob),
-        "probabilities": _shares(blob, judgement),
-        "features": [
-            {
-                "name": as_text(feature if link is None else columns[link].name),
-                "column": link,
-                "importance": None if importances is None else float(importances[j]),
-            }
-            for j, (feature, link) in enumerate(zip(feature_names, links, strict=True))
-        ],
-        "neighbors": {
-            "k": k,
-            "rows": blob.add(neighbors, "int32"),
-            "proximity": blob.add(similarity, "float32"),
-            "makers": None if makers is None else blob.add(makers, "int32"),
-        },
-        "why": None if reasons is None else _why(blob, reasons, neighbors, prox.n_trees_),
+        "id": names.describe(blob, new_names),
+        **table.describe(blob, columns),
+        **rows.followed_by(new).describe(blob, name, prox.n_trees_),
         "prototypes": typical,
     }
     baseline = score.get("baseline")
@@ -268,14 +247,18 @@ def build_report(
     return Report(title, line, n, blob.encode(header))
 
 
-def _check_rows(prox: ForestProximity, X: Any, y: Any, shown: Any, ids: Any) -> int:
+def _check_rows(prox: ForestProximity, X: Any, y: Any, shown: Any, ids: Any, positions: Any) -> int:
     n = prox.n_samples_fit_
     check_same_samples(prox, X)
-    for name, values in (("y", y), ("shown", shown), ("ids", ids)):
+    given = {"y": y, "shown": shown, "ids": ids, "positions": positions}
+    for name, values in given.items():
         if values is not None:
             check_length(name, values, n)
     if y is None:
-        raise ValueError("y is None, but a page shows how the forest predicts; give the targets.")
+        raise ValueError(
+            "a page shows how the forest predicts, but the proximity was fitted without targets; "
+            "pass y."
+        )
     if n < 3:
         raise ValueError(f"a page needs at least 3 rows; the proximity was fitted on {n}.")
     if n > MOST_ROWS:
@@ -286,61 +269,24 @@ def _check_rows(prox: ForestProximity, X: Any, y: Any, shown: Any, ids: Any) -> 
     return n
 
 
-def _column_names(prox: ForestProximity, table: Any) -> list[str]:
-    names = column_names(table)
-    if names:
-        return names
-    if isinstance(prox.forest_, RawLeaves):
-        return []  # ids of leaves are nothing to look at
-    known = getattr(prox, "feature_names_in_", None)
-    n_columns = np.shape(table)[1]
-    if known is None or len(known) != n_columns:
-        known = numbered_names(n_columns)
-    return [str(name) for name in known]
-
-
-def _most_important(
-    n_columns: int, links: list[int | None], importances: Array | None
-) -> tuple[list[int], list[str]]:
-    """Return the columns to show, and a note where that is not all of them."""
-    if n_columns <= _MOST_COLUMNS:
-        return list(range(n_columns)), []
-    weight = np.zeros(n_columns)
-    if importances is not None:
-        for link, importance in zip(links, importances, strict=True):
-            if link is not None:
-                weight[link] += importance
-    kept = np.sort(np.argsort(-weight, kind="stable")[:_MOST_COLUMNS])
-    which = "most important" if weight.any() else "first"
-    return kept.tolist(), [f"The page shows the {which} {_MOST_COLUMNS} of {n_columns} columns."]
-
-
-def _is_feature(column: int, links: list[int | None]) -> bool | None:
-    """Return whether the forest splits on a column; None where that is not known."""
-    if column in links:
-        return True
-    return None if None in links or not links else False
-
-
-def _texts(values: Any) -> list[str]:
-    return [as_text(value) for value in np.asarray(values, dtype=object)]
-
-
-def _shares(blob: Blob, judgement: Judgement) -> dict[str, Any] | None:
-    if judgement.classes is None or len(judgement.classes) > _MOST_SHARES:
-        return None
-    column = judgement.target_column("")
-    return {"classes": list(column.categories), "data": blob.add(judgement.averages, "float32")}
-
-
-def _why(blob: Blob, reasons: Reasons, neighbors: Array, n_trees: int) -> dict[str, Any]:
-    none = neighbors < 0
-    features = np.where(none[:, :, None], -1, reasons.features)
-    trees = np.where(none, 0, reasons.trees)
-    return {
-        "m": features.shape[2],
-        "feature": blob.add_codes(features, int(features.max()) + 1),
-        "percent": blob.add(np.round(100 * reasons.shares), "uint8"),
-        "trees": blob.add(np.minimum(trees, np.iinfo(np.uint16).max), "uint16"),
-        "n_trees": n_trees,
-    }
+def _check_new_rows(n: int, X_new: Any, shown: Any, shown_new: Any, ids_new: Any) -> int:
+    """Return the number of new rows."""
+    if X_new is None:
+        for name, values in (("shown_new", shown_new), ("ids_new", ids_new)):
+            if values is not None:
+                raise ValueError(f"{name} is given, but X_new is not. Give both or neither.")
+        return 0
+    m = X_new.shape[0] if hasattr(X_new, "shape") else len(X_new)
+    if m == 0:
+        raise ValueError("X_new has no rows. Leave it out if there are no new rows.")
+    if n + m > MOST_ROWS:
+        raise ValueError(
+            f"X_new has {m:,} rows, and there are {n:,} training rows. A page shows at most "
+            f"{MOST_ROWS:,} rows; give fewer."
+        )
+    if shown is not None and shown_new is None:
+        raise ValueError("shown_new is missing. It is needed because shown is given.")
+    for name, values in (("shown_new", shown_new), ("ids_new", ids_new)):
+        if values is not None:
+            check_length(name, values, m)
+    return int(m)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "leafkernel explore wines.csv --target quality",
     "leafkernel explore houses.parquet --target price --task regression -o houses.html",
+    "leafkernel explore wines.csv --target quality --new more.csv",
 )
 
 PageOption = Annotated[
@@ -24,6 +25,16 @@ PageOption = Annotated[
         "-o",
         metavar="FILE.html",
         help="Where to write the page. By default the table's name with .html, in this folder.",
+        show_default=False,
+    ),
+]
+NewOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--new",
+        metavar="TABLE",
+        help="New rows to show on the map, from another file with the same columns. They need no "
+        "target.",
         show_default=False,
     ),
 ]
@@ -47,6 +58,7 @@ def explore(
     forest: ForestOptions,
     *,
     output: PageOption = None,
+    new: NewOption = None,
     embedding: MapOption = AUTO_MAP,
     open_page: OpenOption = False,
     force: ForceOption = False,
@@ -54,4 +66,13 @@ def explore(
     """Show a table the way a forest sees it, on one HTML page that works offline."""
     from leafkernel.cli.work.explore import write_page
 
-    write_page(talk, source, forest, output, embedding=embedding, open_page=open_page, force=force)
+    write_page(
+        talk,
+        source,
+        forest,
+        output,
+        new=new,
+        embedding=embedding,
+        open_page=open_page,
+        force=force,
+    )

@@ -34,7 +34,6 @@ def embed(
     chosen, model = map_model(
         prox,
         study.X,
-        study.y,
         method.value,
         n_components=n,
         random_state=forest.seed,

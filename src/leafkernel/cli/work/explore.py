@@ -7,19 +7,15 @@ import sys
 import webbrowser
 from dataclasses import replace
 from pathlib import Path
-
-import numpy as np
+from typing import Any
 
 from leafkernel._memory import format_bytes
 from leafkernel.cli._formats import suffix_of
-from leafkernel.cli._options import (
-    ForestOptions,
-    Map,
-    TableOptions,
-)
+from leafkernel.cli._new import explain_refusal, read_new
+from leafkernel.cli._options import ForestOptions, Map, TableOptions
 from leafkernel.cli._output import Talk, check_place
 from leafkernel.cli._reading import explain_damage
-from leafkernel.cli._train import begin
+from leafkernel.cli._train import fit, plan
 from leafkernel.cli.errors import FileError, OptionError
 from leafkernel.cli.files import call
 from leafkernel.explorer import build_report
@@ -36,25 +32,34 @@ def write_page(
     forest: ForestOptions,
     page: Path | None,
     *,
+    new: Path | None = None,
     embedding: Map,
     open_page: bool,
     force: bool,
 ) -> None:
     """Make the page, and say where it is; by default it has the name of the table."""
     page = page or Path(f"{_stem(source.table)}.html")
-    _check_page(page, source.table, force=force)
+    _check_page(page, source.table, new, force=force)
     source = replace(source, max_rows=min(source.max_rows or MOST_ROWS, MOST_ROWS))
-    study = begin(talk, source, forest)
-    prepared, ids = study.prepared, study.prepared.ids
-    if ids is None and not np.array_equal(prepared.rows, np.arange(len(prepared.rows))):
-        ids = prepared.rows.astype(str)  # rows keep the numbers that they have in the file
+    planned = plan(talk, source, forest)
+    others: dict[str, Any] = {}
+    if new is not None:  # before the forest is grown, which may take long
+        read = read_new(talk, planned, new, source)
+        others = {"X_new": read.X, "shown_new": read.shown, "ids_new": read.names.get("id")}
+    study = fit(talk, source, forest, planned)
+    prepared = study.prepared
+    if new is not None:
+        with explain_refusal(new):
+            study.prox.kneighbors(others["X_new"], 1)
     report = build_report(
         study.prox,
         study.X,
         study.y,
         shown=prepared.shown,
-        ids=ids,
+        ids=prepared.ids,
         id_name=prepared.id_name,
+        positions=prepared.rows,  # rows keep the numbers that they have in the file
+        **others,
         title=f"{call(study.path)}: {prepared.target_name}",
         target_name=prepared.target_name,
         notes=talk.notes,
@@ -90,11 +95,11 @@ def _stem(table: Path) -> str:
     return "table" if str(table) == "-" else table.name[: len(table.name) - len(suffix_of(table))]
 
 
-def _check_page(page: Path, table: Path, *, force: bool) -> None:
+def _check_page(page: Path, table: Path, new: Path | None, *, force: bool) -> None:
     """Refuse a file that cannot be the page, before any work is done for it."""
     if page.suffix.lower() not in (".html", ".htm"):
         raise OptionError(f"--output {page}: a page is HTML; its name should end in .html.")
-    check_place(page, table)
+    check_place(page, table, new)
     if force or not page.is_file():
         return
     with explain_damage(f"--output {page}"), page.open("rb") as file:

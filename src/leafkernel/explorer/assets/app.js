@@ -1,13 +1,17 @@
 // The page: what is shown, and how its parts follow.
 
+const MAP_IN_SHORT = 'Near rows share leaves. The axes have no meaning.';
+
 class App {
   constructor(report) {
     this.report = report;
     this.theme = chosenTheme() ?? this.systemTheme();
-    this.colour = report.target;
+    this.color = report.target;
     this.row = -1;
     this.tab = 'row';
-    this.only = null; // codes of the legend that are told from the rest; null: all alike
+    this.scaling = null; // how numbers are spread over the colors; null: as suits the column
+    this.shown = new Shown(this);
+    this.groups = { A: null, B: null };
     this.trail = []; // rows seen before this one
     this.plot = null;
     this.allValues = false;
@@ -21,14 +25,17 @@ class App {
 
   async start() {
     this.fillHeader();
-    this.fillColours();
-    this.makeTabs();
+    this.fillColors();
+    makeTabs(this);
     this.setTheme(this.theme);
     listenToControls(this);
     this.makePlot();
     const view = readView();
-    this.colour = this.findColour(view.colour) ?? this.report.target;
-    this.only = view.only;
+    this.color = this.findColor(view.color) ?? this.report.target;
+    this.scaling = view.scaling;
+    this.shown.only = view.only;
+    byId('filter').value = view.filter;
+    sayFilterError(this.shown.setFilter(view.filter));
     await this.paint();
     this.openTab(view.tab ?? 'row', { quiet: true });
     const isRow = view.row >= 0 && view.row < this.report.n;
@@ -37,37 +44,49 @@ class App {
     if (view.view) this.plot?.show(view.view, false);
   }
 
-  // --- Header, colours, legend
+  // --- Header, colors, legend
 
   fillHeader() {
     const { report } = this;
     const { score } = report;
     byId('title').textContent = report.title;
     const parts = [
-      `${report.forest.charAt(0).toUpperCase()}${report.forest.slice(1)} on ${plural(report.n, 'row')}, predicting `,
-      make('b', {}, report.target.name),
+      `${report.forest.charAt(0).toUpperCase()}${report.forest.slice(1)} on ${plural(report.n - report.n_new, 'row')}, predicting `,
+      make('b', {}, short(report.target.name)),
+      report.n_new ? `, with ${plural(report.n_new, 'new row')}` : '',
     ];
     if (score) {
       parts.push(`. ${score.label} `, make('b', {}, score.text));
       if (score.baseline) parts.push(` (${score.baseline.label}: ${score.baseline.text})`);
     }
     byId('summary').append(...parts, '.');
-    byId('notes').hidden = !report.notes.length;
-    byId('notes-list').append(...report.notes.map((note) => make('li', {}, note)));
+    byId('map-method').textContent = report.embedding.label;
+    byId('map-about').textContent = report.n_new
+      ? `${MAP_IN_SHORT} Diamonds: new rows.`
+      : MAP_IN_SHORT;
+    byId('map-caption').title = report.embedding.about;
     const keys = matchMedia('(hover: hover)').matches ? ' (press /)' : '';
     byId('search').placeholder = `${report.id_.name} or text${keys}`;
+    const number = report.ranked
+      .filter((column) => column.isNumber && !column.date)
+      .slice(0, 8)
+      .sort((a, b) => a.name.length - b.name.length)[0];
+    if (number) {
+      const middle = number.format(number.quantiles()(0.5));
+      byId('filter').placeholder = short(`${number.name} > ${middle}`);
+    }
     byId('copy-link').hidden = location.protocol === 'about:'; // a notebook's frame has no address
   }
 
-  fillColours() {
+  fillColors() {
     const { report } = this;
     const option = (column) => make('option', { value: column.key }, report.nameOf(column));
-    const columns = report.colourColumns();
+    const columns = report.colorColumns();
     const group = (label, members) =>
       members.length ? make('optgroup', { label }, members.map(option)) : null;
     const isOwn = (column) => report.columns.includes(column);
     const ranked = report.ranked.filter((column) => columns.includes(column));
-    byId('color-by').append(
+    byId('color-by').replaceChildren(
       group(
         'The forest',
         columns.filter((column) => !isOwn(column)),
@@ -76,8 +95,8 @@ class App {
     );
   }
 
-  findColour(name) {
-    const columns = this.report.colourColumns();
+  findColor(name) {
+    const columns = this.report.colorColumns();
     return (
       columns.find((column) => column.key === name) ??
       columns.find((column) => column.name === name)
@@ -85,36 +104,76 @@ class App {
   }
 
   colorBy(name) {
-    const column = this.findColour(name);
+    const column = this.findColor(name);
     if (!column) return;
-    this.colour = column;
-    this.only = null;
+    if (column === this.color) return;
+    this.color = column;
+    this.scaling = null;
+    this.shown.only = null;
     this.paint();
+    this.recolorPanels();
     writeView(this);
   }
 
-  /** The colour of a class of the target, wherever it is named. */
-  classColour(name) {
-    const entry = this.targetScale?.entries?.find(({ label }) => label === name);
-    return entry ? entry.colour : null;
+  rescale(scaling) {
+    this.scaling = scaling;
+    this.paint();
+    this.recolorPanels();
+    byId('scaling').focus();
+    writeView(this);
+  }
+
+  /**
+   * The color of a class of the target, while the map is colored by the target: beside other colors
+   * on the map it would have a second meaning.
+   */
+  classColor(name) {
+    if (![this.report.target, this.report.prediction].includes(this.color)) return null;
+    const entry = this.scale?.entries?.find(({ label }) => label === name);
+    return entry ? entry.color : null;
+  }
+
+  /** The color that a row has on the map. */
+  rowColor(row) {
+    return this.scale ? this.scale.colors[this.scale.codes[row]] : null;
+  }
+
+  /** Draw the panels in the colors that the map has now. */
+  recolorPanels() {
+    this.renderRow();
+    redrawTabs(this);
+  }
+
+  /** Keep rows as group A or B, `{ text, mask }`; null: none. */
+  setGroup(name, group) {
+    this.groups[name] = group;
+    this.report.groups = groupColumn(this);
+    this.fillColors();
+    if (this.color.key === 'groups') {
+      this.color = this.report.groups ?? this.report.target;
+      this.shown.only = null;
+    }
+    this.paint();
+    renderTab(this, 'groups');
   }
 
   async paint() {
-    byId('color-by').value = this.colour.key;
-    this.scale = colourScale(this.colour, this.theme);
-    const only = [...(this.only ?? [])].filter((code) => this.scale.entries?.[code]);
-    this.only = only.length ? new Set(only) : null; // a link may ask for what is not there
-    this.targetScale =
-      this.colour === this.report.target ? this.scale : colourScale(this.report.target, this.theme);
+    byId('color-by').value = this.color.key;
+    this.scale = colorScale(this.color, this.theme, this.scaling);
+    const { shown } = this;
+    const only = [...(shown.only ?? [])].filter((code) => this.scale.entries?.[code]);
+    shown.only = only.length ? new Set(only) : null; // a link may ask for what is not there
+    const mask = shown.mask();
     drawLegend(this);
-    if (this.plot) await this.plot.draw(this.scale, this.only, this.theme);
+    drawShown(this, mask);
+    if (this.plot) await this.plot.draw(this.scale, mask, this.theme);
   }
 
   /** A click on the legend: this class alone; more clicks add and take away. */
   isolate(code) {
-    const only = new Set(this.only ?? []);
+    const only = new Set(this.shown.only ?? []);
     if (!only.delete(code)) only.add(code);
-    this.only = only.size ? only : null;
+    this.shown.only = only.size ? only : null;
     this.paint();
     byId('legend').querySelectorAll('.legend-entry')[code]?.focus();
     writeView(this);
@@ -133,7 +192,7 @@ class App {
     try {
       if (!canDraw()) throw new Error('no WebGL');
       this.plot = new Plot(this.report, {
-        hover: (row, x, y) => this.hover(row, x, y),
+        hover: (row, x, y) => showTooltip(this, row, [x, y]),
         select: (row) => this.select(row),
         moved: () => this.moved(),
       });
@@ -152,27 +211,6 @@ class App {
     this.moving = setTimeout(() => writeView(this), 200);
   }
 
-  hover(row, x, y) {
-    const tip = byId('tooltip');
-    tip.hidden = row < 0;
-    if (row < 0) return;
-    const { report } = this;
-    const top = report.ranked.filter((column) => column.feature !== false).slice(0, 4);
-    const known = [report.target, report.prediction];
-    if (![...known, ...top].includes(this.colour)) top.push(this.colour);
-    const lines = [...known, ...top].map((column) => [
-      make('dt', {}, report.nameOf(column)),
-      make('dd', {}, column.text(row)),
-    ]);
-    tip.replaceChildren(make('b', {}, report.label(row)), make('dl', {}, lines.flat()));
-    const left = x + 16 + tip.offsetWidth > this.plot.width ? x - 16 - tip.offsetWidth : x + 16;
-    const above = Math.min(
-      Math.max(y - tip.offsetHeight / 2, 4),
-      this.plot.height - tip.offsetHeight - 4,
-    );
-    tip.style.transform = `translate(${Math.max(left, 4)}px, ${above}px)`;
-  }
-
   /** Show in the map where a row of a table is. */
   point(row) {
     this.plot?.point(row);
@@ -188,6 +226,7 @@ class App {
     this.row = row;
     if (this.trail.at(-1) === row) this.trail.pop(); // chosen again, or gone back to
     if (this.plot) {
+      showTooltip(this, -1); // it may lie where the neighbors are
       this.plot.point(-1);
       this.plot.select(row, row < 0 ? [] : this.report.neighbors(row));
       if (row >= 0 && bringIntoView) this.plot.bringIntoView(row);
@@ -204,7 +243,10 @@ class App {
     byId('to-details').hidden = row < 0;
     let text = '';
     if (row >= 0) {
-      text = `${report.label(row)}: ${report.target.name} = ${report.target.text(row)}, predicted ${report.prediction.text(row)}`;
+      const truth = report.isNew(row)
+        ? ''
+        : `${short(report.target.name)} = ${report.target.text(row)}, `;
+      text = `${report.label(row)}: ${truth}predicted ${report.prediction.text(row)}`;
       if (report.isMistake(row)) text += ' ✗';
     }
     byId('status').textContent = text;
@@ -235,90 +277,31 @@ class App {
     if (isHeld) (byId('details-title') ?? shown).focus({ preventScroll: true });
   }
 
-  // --- Tabs
-
-  makeTabs() {
-    for (const { key, name } of TABS) {
-      const shown = key === 'mistakes' && !this.report.isClassification ? 'Errors' : name;
-      const tab = button(shown, () => this.openTab(key), {
-        id: `tab-${key}`,
-        role: 'tab',
-        'aria-controls': `panel-${key}`,
-        'aria-selected': 'false',
-        tabIndex: -1,
-      });
-      byId('tabs').append(tab);
-      byId('tab-panels').append(
-        make('div', {
-          id: `panel-${key}`,
-          role: 'tabpanel',
-          class: 'tab-panel',
-          'aria-labelledby': `tab-${key}`,
-          tabIndex: 0,
-          hidden: true,
-        }),
-      );
-    }
-    byId('tabs').addEventListener('keydown', (event) => {
-      const at = TABS.findIndex(({ key }) => key === this.tab);
-      const to = {
-        ArrowRight: at + 1,
-        ArrowLeft: at - 1,
-        Home: 0,
-        End: TABS.length - 1,
-      }[event.key];
-      if (to === undefined) return;
-      event.preventDefault();
-      this.openTab(TABS[(to + TABS.length) % TABS.length].key);
-      byId(`tab-${this.tab}`).focus();
-    });
-  }
-
   openTab(key, { quiet = false } = {}) {
-    const tab = TABS.find((candidate) => candidate.key === key) ?? TABS[0];
-    this.tab = tab.key;
-    for (const { key: other } of TABS) {
-      const chosen = other === tab.key;
-      byId(`tab-${other}`).setAttribute('aria-selected', String(chosen));
-      byId(`tab-${other}`).tabIndex = chosen ? 0 : -1;
-      byId(`panel-${other}`).hidden = !chosen;
-    }
-    const element = byId(`tab-${tab.key}`);
-    const strip = byId('tabs');
-    strip.scrollLeft = element.offsetLeft - (strip.clientWidth - element.offsetWidth) / 2;
-    // Made when first asked for: a table of 100,000 rows takes a moment to sort.
-    if (tab.render && !byId(`panel-${tab.key}`).hasChildNodes()) this.renderTab(tab.key);
-    byId('tab-panels').scrollTop = 0;
-    // On a phone the page itself is scrolled: start where the tab starts.
-    if (byId('panel').getBoundingClientRect().top < 0) byId('panel').scrollIntoView();
+    this.tab = showTab(this, key).key;
     if (!quiet) writeView(this);
   }
 
   renderTab(key) {
-    const { render } = TABS.find((tab) => tab.key === key);
-    if (render) byId(`panel-${key}`).replaceChildren(render(this));
+    renderTab(this, key);
   }
 
   async changeTheme(theme) {
     this.setTheme(theme);
     await this.paint();
-    this.renderRow();
-    for (const { key, render } of TABS) {
-      if (render && byId(`panel-${key}`).hasChildNodes()) byId(`panel-${key}`).replaceChildren();
-    }
-    this.openTab(this.tab, { quiet: true });
+    this.recolorPanels();
   }
 
   /** Back and forward of the browser. */
   restore() {
     const view = readView();
-    const colour = this.findColour(view.colour) ?? this.report.target;
-    const codes = (only) => [...(only ?? [])].join();
-    if (colour !== this.colour || codes(view.only) !== codes(this.only)) {
-      this.colour = colour;
-      this.only = view.only;
-      this.paint();
-    }
+    const color = this.findColor(view.color) ?? this.report.target;
+    this.color = color;
+    this.scaling = view.scaling;
+    this.shown.only = view.only;
+    byId('filter').value = view.filter;
+    sayFilterError(this.shown.setFilter(view.filter));
+    this.paint();
     this.select(view.row, { keepTab: true, quiet: true, bringIntoView: false });
     this.openTab(view.tab ?? 'row', { quiet: true });
     this.plot?.show(view.view);

@@ -1,6 +1,7 @@
 // Columns: one value as text, as a number to sort by, and what is known of the whole column.
 
 const MISSING_TEXT = '–';
+const LONGEST_TEXT = 200;
 const collator = new Intl.Collator(undefined, {
   numeric: true,
   sensitivity: 'base',
@@ -49,6 +50,11 @@ function formatCount(count) {
   return count.toLocaleString('en');
 }
 
+/** Text that is too long for a screen, cut. Files keep all of it. */
+function short(text) {
+  return text.length > LONGEST_TEXT ? `${text.slice(0, LONGEST_TEXT - 1)}…` : text;
+}
+
 function plural(count, one, many = `${one}s`) {
   return `${formatCount(count)} ${count === 1 ? one : many}`;
 }
@@ -86,7 +92,7 @@ class Column {
   text(row) {
     const value = this.value(row);
     if (value === null) return MISSING_TEXT;
-    return this.isNumber ? this.format(value) : String(value);
+    return this.isNumber ? this.format(value) : short(String(value));
   }
 
   /** Quantiles, of a sample of the rows where there are many: they only set scales. */
@@ -125,7 +131,8 @@ class Report {
       const digits = Math.abs(score) < 1000 ? 1 : 0;
       return withMinus((Number(score.toFixed(digits)) || 0).toFixed(digits));
     };
-    this.prediction.like = this.target; // coloured alike, to be compared
+    this.prediction.like = this.target; // in the same colors, to be compared
+    if (this.n_new) this.target.noneText = 'new, not known';
     this.error.format = this.isClassification
       ? (error) => Math.abs(error).toFixed(3)
       : (error) => formatNumber(error < 1000 ? Number(error.toPrecision(3)) : Math.round(error));
@@ -133,13 +140,38 @@ class Report {
     this.ranked = this.rankColumns();
   }
 
-  /** Label of a row, as in the file. */
+  /** Whether the forest was not trained on a row. New rows come last. */
+  isNew(row) {
+    return row >= this.n - this.n_new;
+  }
+
+  /** The position of a row in its table: that of the training rows, or that of the new rows. */
+  position(row) {
+    if (this.id_.positions) return this.id_.positions[row];
+    return this.isNew(row) ? row - (this.n - this.n_new) : row;
+  }
+
+  /** The name that the user gave to a row: its label in the index or the id column; else null. */
+  givenName(row) {
+    return this.id_.values?.[row] ?? null;
+  }
+
+  /** The name of a row in lists: its label, or its position in the table. */
   id(row) {
-    return this.id_.values ? this.id_.values[row] : String(row);
+    const position = String(this.position(row));
+    return this.givenName(row) ?? (this.isNew(row) ? `new ${position}` : position);
   }
 
   label(row) {
-    return `${this.id_.name} ${this.id(row)}`;
+    const name = this.givenName(row) ?? String(this.position(row));
+    return short(`${this.isNew(row) ? 'new ' : ''}${this.id_.name} ${name}`);
+  }
+
+  /** The position of a row where its name does not say it. */
+  beside(row) {
+    const position = String(this.position(row));
+    const name = this.givenName(row);
+    return name === null || name === position ? '' : `position ${position}`;
   }
 
   isMistake(row) {
@@ -149,7 +181,7 @@ class Report {
   findMistakes() {
     const data = new Uint8Array(this.n);
     for (let row = 0; row < this.n; row++) {
-      if (this.prediction.isMissing(row)) data[row] = 255;
+      if (this.prediction.isMissing(row) || this.isNew(row)) data[row] = 255;
       else data[row] = this.prediction.data[row] === this.target.data[row] ? 0 : 1;
     }
     const raw = {
@@ -157,6 +189,8 @@ class Report {
       kind: 'category',
       categories: ['right', 'wrong'],
       data,
+      ground: 0,
+      firstColor: 4,
     };
     return new Column(raw, 'mistakes');
   }
@@ -186,7 +220,7 @@ class Report {
     return found;
   }
 
-  /** Why a row and the neighbour at `place` are alike: features with percents, and shared trees. */
+  /** Why a row and the neighbor at `place` are alike: features with percents, and shared trees. */
   why(place) {
     if (!this.why_) return null;
     const { m, feature, percent, trees, n_trees: total } = this.why_;
@@ -203,8 +237,9 @@ class Report {
     return { features, trees: trees[place], total };
   }
 
-  colourColumns() {
+  colorColumns() {
     const main = [this.target, this.prediction, this.outlier, this.error, this.mistakes];
+    main.push(this.groups); // the two groups that the reader compares, if there are any
     return [...main.filter(Boolean), ...this.columns.filter((column) => column.kind !== 'text')];
   }
 
@@ -214,7 +249,7 @@ class Report {
     if (column === this.prediction) return `${this.target.name} (predicted)`;
     if (column === this.outlier) return 'outlier score';
     if (column === this.error) return 'error';
-    return column.name;
+    return short(column.name);
   }
 }
 

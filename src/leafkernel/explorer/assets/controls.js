@@ -40,9 +40,19 @@ function listenToControls(app) {
     if (event.key === '/' && !writing && !event.ctrlKey && !event.metaKey) {
       event.preventDefault();
       byId('search').focus();
-    } else if (event.key === 'Escape' && !writing && app.row >= 0) app.select(-1);
+    } else if (event.key === 'Escape' && !writing) {
+      if (app.shown.lassoLayer) app.shown.toggleLasso();
+      else if (app.row >= 0) app.select(-1);
+    }
+  });
+  byId('see-notes').hidden = !app.report.notes.length;
+  byId('see-notes').textContent = `${plural(app.report.notes.length, 'note')} on the data`;
+  byId('see-notes').addEventListener('click', () => {
+    app.openTab('notes');
+    byId('panel-notes').focus();
   });
   listenToSearch(app);
+  listenToShown(app);
 }
 
 /** Keys on the map. */

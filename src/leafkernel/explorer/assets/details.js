@@ -3,10 +3,11 @@
 const SHARES_SHOWN = 6;
 
 function rowButton(app, row) {
-  return button(app.report.id(row), () => app.open(row), {
+  const { report } = app;
+  return button(short(report.id(row)), () => app.open(row), {
     class: 'row-link',
     'data-go': String(row),
-    title: `Show ${app.report.label(row)}`,
+    title: ['Show', report.label(row), report.beside(row)].filter(Boolean).join(' '),
   });
 }
 
@@ -14,7 +15,8 @@ function section(title, ...content) {
   return make('section', {}, make('h3', {}, title), ...content);
 }
 
-function renderNoRow() {
+function renderNoRow(app) {
+  const { notes } = app.report;
   return make(
     'div',
     { class: 'intro' },
@@ -22,8 +24,8 @@ function renderNoRow() {
     make(
       'p',
       {},
-      'Each point is a row of the table. Points are near each other where the forest treats their rows alike. ',
-      'Click one to see which rows its prediction came from, and why.',
+      'Each point is a row of the table. Rows that the forest finds similar are near each other. ',
+      'Click a point to see from which rows its prediction came, and why.',
     ),
     make(
       'p',
@@ -31,11 +33,20 @@ function renderNoRow() {
       'Or search for one, or start from a table in the tabs above. ',
       'With the keyboard: Tab to the map, then the arrow keys.',
     ),
+    notes.length ? [make('h3', {}, 'Notes on the data'), noteList(notes)] : null,
+  );
+}
+
+function noteList(notes) {
+  return make(
+    'ul',
+    { class: 'note-list' },
+    notes.map((note) => make('li', {}, note)),
   );
 }
 
 function renderDetails(app, row) {
-  if (row < 0) return renderNoRow();
+  if (row < 0) return renderNoRow(app);
   const neighbors = app.report.neighbors(row);
   return make(
     'div',
@@ -55,8 +66,13 @@ function detailsHead(app, row, neighbors) {
     make(
       'h2',
       { id: 'details-title', tabIndex: -1 },
-      make('span', { class: 'muted' }, `${app.report.id_.name} `),
-      app.report.id(row),
+      make(
+        'span',
+        { class: 'muted' },
+        `${app.report.isNew(row) ? 'new ' : ''}${app.report.id_.name} `,
+      ),
+      short(app.report.givenName(row) ?? String(app.report.position(row))),
+      make('small', {}, ` ${app.report.beside(row)}`),
     ),
     make(
       'div',
@@ -92,25 +108,34 @@ function predictionSection(app, row) {
       make('dt', {}, name),
       make('dd', {}, value, note ? make('small', {}, note) : null),
     );
+  const isNew = report.isNew(row);
   let verdict = null;
-  if (prediction.isMissing(row)) {
-    verdict = report.shares ? 'every tree had seen it in training' : 'no neighbours';
+  if (isNew) verdict = 'by all trees';
+  else if (prediction.isMissing(row)) {
+    verdict = report.shares ? 'every tree had seen it in training' : 'no neighbors';
   } else if (report.isClassification) verdict = report.isMistake(row) ? '✗ wrong' : '✓ right';
   const score = outlier.value(row);
   const facts = make(
     'dl',
     { class: 'facts' },
     fact('Predicted', prediction.text(row), verdict, report.isMistake(row) ? 'wrong' : ''),
-    fact('True', target.text(row)),
-    report.isClassification ? null : fact('Error', error.text(row)),
-    fact(
-      'Outlier score',
-      outlier.text(row),
-      score > 10 ? '▲ deserves a look' : null,
-      score > 10 ? 'wrong' : '',
-    ),
+    fact('True', isNew ? 'not known' : target.text(row), isNew ? 'a new row' : null),
+    report.isClassification || isNew ? null : fact('Error', error.text(row)),
+    isNew
+      ? null
+      : fact(
+          'Outlier score',
+          outlier.text(row),
+          score > 10 ? '▲ deserves a look' : null,
+          score > 10 ? 'wrong' : '',
+        ),
   );
   return make('section', {}, facts, report.probabilities ? classShares(app, row) : null);
+}
+
+function shareText(report, row) {
+  if (!report.shares) return 'by its neighbors';
+  return report.isNew(row) ? 'by all trees' : 'out of bag';
 }
 
 function classShares(app, row) {
@@ -131,14 +156,14 @@ function classShares(app, row) {
       'li',
       {},
       make('span', { class: 'name' }, name, name === truth ? make('b', {}, ' (true)') : null),
-      bar(share, app.classColour(name)),
+      bar(share, app.classColor(name)),
       make('span', { class: 'value' }, formatShare(share)),
     ),
   );
   return make(
     'div',
     {},
-    make('h3', {}, `Share of each class, ${report.shares ? 'out of bag' : 'by its neighbours'}`),
+    make('h3', {}, `Share of each class, ${shareText(report, row)}`),
     make('ul', { class: 'bars' }, lines),
   );
 }
@@ -171,11 +196,9 @@ function neighborSection(app, row, neighbors) {
   const most = Math.max(...neighbors.map(({ proximity }) => proximity), 1e-12);
   const lines = neighbors.map(({ row: other, proximity, place }, i) => {
     const why = report.why(place);
-    const same = report.target.text(other) === report.target.text(row);
-    const truth =
-      report.isClassification && !same
-        ? `≠ ${report.target.text(other)}`
-        : report.target.text(other);
+    const text = report.target.text(other);
+    const same = report.isNew(row) || text === report.target.text(row);
+    const truth = report.isClassification && !same ? `≠ ${text}` : text;
     return make(
       'li',
       {
@@ -189,11 +212,10 @@ function neighborSection(app, row, neighbors) {
         'div',
         { class: 'neighbor-line' },
         make('span', { class: 'rank' }, String(i + 1)),
-        rowButton(app, other),
+        make('span', { class: 'point' }, swatch(app.rowColor(other)), rowButton(app, other)),
         make(
           'span',
           { class: report.isClassification && !same ? 'truth differs' : 'truth' },
-          swatch(app.classColour(report.target.text(other))),
           truth,
         ),
         bar(proximity / most),
@@ -223,9 +245,25 @@ function neighborSection(app, row, neighbors) {
       ? make(
           'p',
           { class: 'note' },
-          'Percents: how much each feature decides, of all that keeps the two rows together in the trees.',
+          'Percents: how much each feature does to keep the two rows together in the trees. ',
+          'Dots have the color of the point on the map.',
         )
       : null,
+    report.shares && report.why_
+      ? make('p', { class: 'note', id: 'why-share' }, shareReason(report, row))
+      : null,
+  );
+}
+
+/** Why the order of the neighbors is not that of the trees that they share with the row. */
+function shareReason(report, row) {
+  const trees = report.isNew(row)
+    ? 'Only trees that were trained on the neighbor count.'
+    : 'Only trees that were trained on the neighbor and not on this row count.';
+  return (
+    'A neighbor with fewer shared trees can have the larger share. In each tree, the training rows in the leaf ' +
+    'divide one vote by their weight in the bootstrap sample. So a shared small leaf counts more ' +
+    `than a shared large one. ${trees}`
   );
 }
 
@@ -238,7 +276,7 @@ function whyLine({ features, trees, total }) {
   return make(
     'div',
     { class: 'why' },
-    parts.length ? ['alike in ', ...parts, ' · '] : null,
+    parts.length ? ['similar in ', ...parts, ' · '] : null,
     `same leaf in ${formatCount(trees)} of ${plural(total, 'tree')}`,
   );
 }

@@ -29,15 +29,35 @@ function button(text, onClick, properties = {}) {
 }
 
 /** A bar of `share` of its track. The number beside it says the same. */
-function bar(share, colour) {
+function bar(share, color) {
   const width = `${Math.min(Math.max(share, 0), 1) * 100}%`;
-  const style = colour ? { width, background: colour } : { width };
+  const style = color ? { width, background: color } : { width };
   return make('span', { class: 'bar', 'aria-hidden': 'true' }, make('span', { style }));
 }
 
-/** A dot of a class's colour, beside its name; none for what has no colour. */
-function swatch(colour) {
-  return colour ? make('span', { class: 'swatch', style: { background: colour } }) : null;
+/** A dot of a class's color, beside its name; none for what has no color. */
+function swatch(color) {
+  return color ? make('span', { class: 'swatch', style: { background: color } }) : null;
+}
+
+/** A frame around a wide table, which scrolls sideways and shows on which side there is more. */
+function scroller(label, table) {
+  const box = make(
+    'div',
+    { class: 'scroller', tabIndex: 0, role: 'region', 'aria-label': label },
+    table,
+  );
+  const hint = make('p', { class: 'scroll-hint', hidden: true }, 'More columns: scroll sideways →');
+  const frame = make('div', { class: 'scroll-frame' }, box);
+  const look = () => {
+    const rest = box.scrollWidth - box.clientWidth;
+    hint.hidden = rest <= 1;
+    frame.classList.toggle('more-left', box.scrollLeft > 1);
+    frame.classList.toggle('more-right', rest - box.scrollLeft > 1);
+  };
+  box.addEventListener('scroll', look, { passive: true });
+  new ResizeObserver(look).observe(box);
+  return make('div', {}, hint, frame);
 }
 
 /** Something that may be refused in a notebook's frame or by a private window. */

@@ -1,15 +1,32 @@
-// Files to keep. A spreadsheet runs text that starts like a formula, so such text is defused.
+// Files to keep. Text is saved to the letter; the reader is told if a spreadsheet may run some of it.
 
 const FORMULA_START = /^ *[=+\-@\t\r\n]/;
 const PLAIN_NUMBER = /^ *[+-]?(\d+[.,]?\d*|[.,]\d+)(e[+-]?\d+)? *$/i;
 
-/** One cell of a CSV file (RFC 4180). Numbers are never touched; text like a formula gets an apostrophe. */
+/** Whether a spreadsheet would take a text for a formula. */
+function isLikeFormula(value) {
+  return typeof value === 'string' && FORMULA_START.test(value) && !PLAIN_NUMBER.test(value);
+}
+
+/** One cell of a CSV file (RFC 4180). */
 function csvCell(value) {
   if (value === null || value === undefined || Number.isNaN(value)) return '';
-  if (typeof value === 'number') return String(value);
-  let text = String(value).replaceAll('\0', ''); // which no CSV may hold
-  if (FORMULA_START.test(text) && !PLAIN_NUMBER.test(text)) text = `'${text}`;
+  const text = String(value);
   return /[",\r\n\t]/.test(text) || text !== text.trim() ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+/** Say beside the button of a download how many texts in the file are like formulas. */
+function tellFormulas(place, count) {
+  place.parentElement.querySelector('.formula-note')?.remove();
+  if (!count) return;
+  place.after(
+    make(
+      'p',
+      { class: 'note formula-note', role: 'status' },
+      `${plural(count, 'text')} in this file ${count === 1 ? 'begins' : 'begin'} like a formula. ` +
+        'They are saved as they are. A spreadsheet may run them: import them as text.',
+    ),
+  );
 }
 
 function saveBlob(blob, name) {
@@ -20,8 +37,13 @@ function saveBlob(blob, name) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
 
+/** Save a table, and return how many of its texts are like formulas. */
 function saveCsv(name, header, items, cells) {
-  const line = (values) => `${values.map(csvCell).join(',')}\r\n`;
+  let formulas = 0;
+  const line = (values) => {
+    formulas += values.filter(isLikeFormula).length;
+    return `${values.map(csvCell).join(',')}\r\n`;
+  };
   const parts = ['\ufeff', line(header)]; // the mark tells Excel that the text is UTF-8
   let part = '';
   for (const item of items) {
@@ -33,13 +55,16 @@ function saveCsv(name, header, items, cells) {
   }
   parts.push(part);
   saveBlob(new Blob(parts, { type: 'text/csv;charset=utf-8' }), `${name}.csv`);
+  return formulas;
 }
 
-/** Everything the page knows of each row but its neighbours, in the file's order. */
+/** Everything the page knows of each row but its neighbors, in the file's order. */
 function saveAllRows(report) {
   const known = [report.target, report.prediction, report.outlier, report.error];
+  const isNamed = report.id_.values !== null;
   const names = [
     report.id_.name,
+    ...(isNamed ? ['position'] : []),
     ...report.columns.map((column) => column.name),
     report.target.name,
     `${report.target.name} (predicted)`,
@@ -49,8 +74,9 @@ function saveAllRows(report) {
     'map y',
   ];
   const columns = [...report.columns, ...known];
-  saveCsv('rows', names, Array(report.n).keys(), (row) => [
-    report.id_.values ? report.id_.values[row] : row,
+  return saveCsv('rows', names, Array(report.n).keys(), (row) => [
+    report.id(row),
+    ...(isNamed ? [report.position(row)] : []),
     ...columns.map((column) => column.plain(row)),
     shortSingle(report.embedding.x[row]),
     shortSingle(report.embedding.y[row]),
@@ -79,6 +105,9 @@ function saveImage(plot) {
     if (shape.tagName === 'line') {
       context.moveTo(number('x1'), number('y1'));
       context.lineTo(number('x2'), number('y2'));
+    } else if (shape.tagName === 'path') {
+      context.stroke(new Path2D(shape.getAttribute('d')));
+      continue;
     } else context.arc(number('cx'), number('cy'), number('r'), 0, 2 * Math.PI);
     context.stroke();
   }

@@ -5,7 +5,7 @@ function renderAbout(app) {
   const paragraph = (...text) => make('p', {}, ...text);
   const shares = report.shares
     ? [
-        'Here a neighbour’s proximity is its ',
+        'Here a neighbor’s proximity is its ',
         make('b', {}, 'share of the prediction'),
         ': take the trees that did not see the row in training, look up who else is in its leaf in each, ',
         'and average. The shares of all training rows sum to one, and the targets averaged with these shares are ',
@@ -24,7 +24,7 @@ function renderAbout(app) {
       'gave the same answers to the questions that mattered for ',
       make('b', {}, report.target.name),
       '. A forest has many trees; the more of them put two rows together, the nearer the two are. ',
-      'That is their proximity: likeness as the forest sees it, with no weight on columns that say nothing about the target.',
+      'That is their proximity: similarity as the forest sees it. Columns that say nothing about the target have no weight.',
     ),
     paragraph(...shares),
     make('h3', {}, 'The map'),
@@ -32,6 +32,16 @@ function renderAbout(app) {
       make('b', {}, report.embedding.label),
       '. ',
       report.embedding.about,
+      report.n_new ? ` New rows are diamonds, placed ${report.embedding.about_new}.` : '',
+    ),
+    make('h3', {}, 'Filters and groups'),
+    paragraph(
+      'A filter is one or more conditions: ',
+      make('kbd', {}, 'age > 60 and island = Dream'),
+      '. Signs are > < >= <= = != and the words “contains”, “is missing”, “is not missing”, “and”, “or”. ',
+      'Put a name or a value in quotes if it has “and” or “or” in it. You can also filter by “predicted”, “error”, ',
+      '“outlier score” and “position”. A missing value fulfills no condition but “is missing”. ',
+      'Keep the rows that a filter, the lasso or the legend shows as group A or B to compare them.',
     ),
     make('h3', {}, 'Words used here'),
     make(
@@ -56,7 +66,7 @@ function renderAbout(app) {
           'Outlier score',
           'How unlike its own kind a row is, against what is usual there. Above 10 deserves a look.',
         ],
-        ['Prototype', 'A typical row: most of its neighbours are of its own kind.'],
+        ['Prototype', 'A typical row: most of its neighbors are of its own kind.'],
       ].flatMap(([word, meaning]) => [make('dt', {}, word), make('dd', {}, meaning)]),
     ),
     make('h3', {}, 'Keys'),
@@ -67,7 +77,7 @@ function renderAbout(app) {
         ['/', 'search'],
         ['arrows', 'on the map: go to the nearest row in that direction'],
         ['+ − 0', 'zoom in, zoom out, show everything'],
-        ['Esc', 'clear the selection'],
+        ['Esc', 'clear the selection, or leave the lasso'],
       ].flatMap(([key, meaning]) => [
         make('dt', {}, make('kbd', {}, key)),
         make('dd', {}, meaning),

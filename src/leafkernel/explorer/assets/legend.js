@@ -1,12 +1,27 @@
-// What the colours mean. Its buttons tell classes apart without colour: one alone stands out.
+// What the colors mean. Its buttons tell classes apart without color: one alone stands out.
+
+const SCALING_NAMES = { linear: 'Linear', log: 'Log', rank: 'Rank' };
 
 function drawLegend(app) {
   const { scale } = app;
-  byId('legend-title').textContent = app.report.nameOf(app.colour);
-  if (scale.kind === 'number') {
-    const { low, high, isWhole, ramp } = scale;
-    const range = isWhole ? 'All values' : 'The middle 96% of values';
-    byId('legend-body').replaceChildren(
+  byId('legend-title').textContent = app.report.nameOf(app.color);
+  byId('legend').classList.toggle('some', app.shown.only !== null);
+  byId('legend-body').replaceChildren(
+    ...(scale.kind === 'number' ? rampLegend(app) : [classLegend(app)]),
+  );
+}
+
+function rampLegend(app) {
+  const { ends, range, ramp, scaling } = app.scale;
+  const format = (value) => app.color.format(Number(value.toPrecision(4)));
+  const shown = app.color.date ? app.color.format : format;
+  const options = scalingsOf(app.color).map((name) =>
+    make('option', { value: name, selected: name === scaling }, SCALING_NAMES[name]),
+  );
+  return [
+    make(
+      'div',
+      { class: 'ramp-box' },
       make('div', {
         class: 'ramp',
         style: { background: `linear-gradient(to right, ${ramp.join(',')})` },
@@ -14,32 +29,42 @@ function drawLegend(app) {
       make(
         'div',
         { class: 'ramp-ends' },
-        make('span', {}, app.colour.format(low)),
-        make('span', {}, app.colour.format(high)),
+        ends.map((value) => make('span', {}, shown(value))),
       ),
+    ),
+    make(
+      'label',
+      { class: 'field scaling' },
+      make('span', {}, 'Scale'),
       make(
-        'p',
-        { class: 'note' },
-        `${range}${app.colour.missing ? '; grey: missing' : ''}`,
+        'select',
+        { id: 'scaling', on: { change: (event) => app.rescale(event.target.value) } },
+        options,
       ),
-    );
-    return;
-  }
-  const entries = scale.entries.map(({ label, count, colour }, code) =>
+    ),
+    make(
+      'p',
+      { class: 'note' },
+      `${range}${app.color.missing ? `; gray: ${app.color.noneText ?? 'missing'}` : ''}`,
+    ),
+  ];
+}
+
+function classLegend(app) {
+  const entries = app.scale.entries.map(({ label, count, color }, code) =>
     button(
       [
-        swatch(colour),
-        make('span', { class: 'name' }, label),
+        swatch(color),
+        make('span', { class: 'name' }, short(label)),
         make('span', { class: 'value' }, formatCount(count)),
       ],
       () => app.isolate(code),
       {
         class: 'legend-entry',
-        'aria-pressed': String(Boolean(app.only?.has(code))),
-        title: `Show ${label} alone, or with others`,
+        'aria-pressed': String(Boolean(app.shown.only?.has(code))),
+        title: `Show ${short(label)} alone, or with others`,
       },
     ),
   );
-  byId('legend-body').replaceChildren(make('div', { class: 'entries' }, entries));
-  byId('legend').classList.toggle('some', app.only !== null);
+  return make('div', { class: 'entries' }, entries);
 }

@@ -14,9 +14,11 @@ async function main() {
       position: (row) => app.plot?.position(row),
       state: () => ({
         row: app.row,
-        color: app.colour.key,
+        color: app.color.key,
         tab: app.tab,
-        only: app.only && [...app.only],
+        only: app.shown.only && [...app.shown.only],
+        shown: app.shown.mask()?.reduce((sum, one) => sum + one, 0) ?? app.report.n,
+        scaling: app.scale.scaling ?? null,
         camera: app.plot?.camera() ?? null,
         theme: app.theme,
         webgl: app.plot !== null,

@@ -1,14 +1,19 @@
-// The tabs, and those that are tables: outliers, mistakes, importances, all rows.
+// The tabs, and those that are tables: outliers, mistakes, importances, all rows, new rows.
 
 const TABS = [
   { key: 'row', name: 'Row' },
+  { key: 'groups', name: 'Groups', render: renderGroups },
   { key: 'outliers', name: 'Outliers', render: renderOutliers },
   { key: 'mistakes', name: 'Mistakes', render: renderMistakes },
   { key: 'prototypes', name: 'Prototypes', render: renderPrototypes },
   { key: 'importances', name: 'Importance', render: renderImportances },
   { key: 'rows', name: 'All rows', render: renderAllRows },
+  { key: 'new', name: 'New rows', render: renderNewRows, needs: (report) => report.n_new > 0 },
+  { key: 'notes', name: 'Notes', render: renderNotes },
   { key: 'about', name: 'Help', render: renderAbout },
 ];
+
+const VALUES_BESIDE = 6; // columns of the table beside outliers, mistakes and new rows
 
 function panel(title, intro, ...content) {
   return make('div', {}, make('h2', {}, title), make('p', { class: 'muted' }, intro), ...content);
@@ -21,8 +26,13 @@ function rowField(app) {
     text: true,
     key: report.id_.values ? (row) => report.id(row) : null,
     cell: (row) => rowButton(app, row),
-    csv: (row) => (report.id_.values ? report.id(row) : row),
+    csv: (row) => report.id(row),
   };
+}
+
+function positionField(report) {
+  const position = (row) => report.position(row);
+  return { name: 'position', key: position, cell: (row) => String(position(row)), csv: position };
 }
 
 function columnField(app, column, name = app.report.nameOf(column)) {
@@ -69,22 +79,40 @@ function renderOutliers(app) {
         columnField(app, report.outlier, 'score'),
         columnField(app, report.target),
         columnField(app, report.prediction, 'predicted'),
-        ...report.ranked
-          .filter((column) => column.feature !== false)
-          .slice(0, 3)
-          .map((column) => columnField(app, column)),
+        ...valueFields(app),
       ],
     }),
   );
 }
 
-/** The neighbours that spoke for what was wrongly predicted; for numbers, the nearest. */
+/** The columns that the forest uses most. */
+function valueFields(app) {
+  return app.report.ranked
+    .filter((column) => column.feature !== false)
+    .slice(0, VALUES_BESIDE)
+    .map((column) => columnField(app, column));
+}
+
+/** The neighbors that spoke for what was wrongly predicted; for numbers, the nearest. */
 function misleaders(report, row) {
   const predicted = report.prediction.text(row);
   return report
     .neighbors(row)
     .filter(({ row: other }) => !report.isClassification || report.target.text(other) === predicted)
     .slice(0, 3);
+}
+
+/** Rows one after the other, with their targets if wanted. */
+function rowLinks(app, neighbors, { withTarget }) {
+  return neighbors.flatMap(({ row }, i) => [
+    i ? ', ' : '',
+    make(
+      'span',
+      {},
+      rowButton(app, row),
+      withTarget ? make('small', {}, ` (${app.report.target.text(row)})`) : null,
+    ),
+  ]);
 }
 
 function renderMistakes(app) {
@@ -96,23 +124,18 @@ function renderMistakes(app) {
     name: report.isClassification ? 'misled by' : 'nearest rows',
     text: true,
     wraps: true,
-    cell: (row) =>
-      misleaders(report, row).flatMap(({ row: other }, i) => [
-        i ? ', ' : '',
-        rowButton(app, other),
-        report.isClassification ? '' : make('small', {}, ` (${report.target.text(other)})`),
-      ]),
+    cell: (row) => rowLinks(app, misleaders(report, row), { withTarget: !report.isClassification }),
     csv: (row) =>
       misleaders(report, row)
         .map(({ row: other }) => report.id(other))
         .join('; '),
   };
-  const judges = report.shares ? 'the trees which had not seen them got' : 'their neighbours get';
+  const whose = report.shares ? 'The out-of-bag prediction' : 'The prediction from the neighbors';
   const intro = report.isClassification
-    ? `${formatCount(rows.length)} of ${plural(report.n, 'row')} that ${judges} wrong, worst first. ` +
+    ? `${whose} is wrong for ${formatCount(rows.length)} of ${plural(report.n - report.n_new, 'row')}. ` +
       'The error is one minus the share of the true class: 1 is sure and wrong. ' +
-      'Beside each row, its nearest rows of the class predicted.'
-    : 'The rows whose prediction is furthest off, worst first, with the rows nearest to each and their values.';
+      'Beside each row are its nearest rows of the class predicted, and its values.'
+    : 'The rows whose prediction is furthest off, worst first, with the rows nearest to each and its values.';
   const title = report.isClassification ? 'Mistakes' : 'Largest errors';
   if (!rows.length) {
     const right = 'None: every row that has a prediction was predicted right.';
@@ -132,6 +155,7 @@ function renderMistakes(app) {
         columnField(app, report.prediction, 'predicted'),
         columnField(app, report.error, 'error'),
         misled,
+        ...valueFields(app),
       ],
     }),
   );
@@ -189,14 +213,18 @@ function renderAllRows(app) {
   };
   return panel(
     'All rows',
-    'The table, with what the forest says of each row. The file also has the rows’ places on the map.',
+    'The table, with what the forest says of each row. The file also has the coordinates on the map.' +
+      (report.columns.some(({ rounded }) => rounded)
+        ? ' The page holds some numbers with seven digits, because there are many rows.'
+        : ''),
     make(
       'div',
       { class: 'actions' },
-      button('Download all rows and columns', () => saveAllRows(report), {
-        id: 'download-all',
-        class: 'quiet',
-      }),
+      button(
+        'Download all rows and columns',
+        (event) => tellFormulas(event.target.parentElement, saveAllRows(report)),
+        { id: 'download-all', class: 'quiet' },
+      ),
       report.ranked.length > VALUES_SHOWN
         ? button(many ? `Show all ${report.ranked.length} columns` : 'Show fewer columns', toggle, {
             id: 'show-columns',
@@ -213,6 +241,7 @@ function renderAllRows(app) {
           key: report.id_.values ? (row) => report.id(row) : (row) => row,
           text: Boolean(report.id_.values),
         },
+        ...(report.id_.values ? [positionField(report)] : []),
         columnField(app, report.target),
         columnField(app, report.prediction, 'predicted'),
         columnField(app, report.error, 'error'),
@@ -220,5 +249,46 @@ function renderAllRows(app) {
         ...columns.map((column) => columnField(app, column)),
       ],
     }),
+  );
+}
+
+function renderNewRows(app) {
+  const { report } = app;
+  const nearest = {
+    name: 'nearest rows',
+    text: true,
+    wraps: true,
+    cell: (row) => rowLinks(app, report.neighbors(row).slice(0, 3), { withTarget: true }),
+    csv: (row) =>
+      report
+        .neighbors(row)
+        .slice(0, 3)
+        .map(({ row: other }) => report.id(other))
+        .join('; '),
+  };
+  return panel(
+    'New rows',
+    'Rows that the forest was not trained on, with its predictions and the training rows nearest to each. ' +
+      `On the map they are diamonds, placed ${report.embedding.about_new}.`,
+    rowTable(app, {
+      label: 'New rows',
+      file: 'new-rows',
+      items: rowsWhere(report, (row) => report.isNew(row)),
+      fields: [
+        rowField(app),
+        columnField(app, report.prediction, 'predicted'),
+        nearest,
+        ...valueFields(app),
+      ],
+    }),
+  );
+}
+
+function renderNotes(app) {
+  const { notes } = app.report;
+  return panel(
+    'Notes on the data',
+    notes.length ? 'What was done to the table, and what to keep in mind.' : 'There are no notes.',
+    noteList(notes),
   );
 }

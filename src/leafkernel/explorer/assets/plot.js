@@ -1,4 +1,4 @@
-// The map: the plotting library draws the points, an SVG above it the selected row's neighbours.
+// The map: the plotting library draws the points, an SVG above it the selected row's neighbors.
 
 const SVG = 'http://www.w3.org/2000/svg';
 
@@ -30,7 +30,7 @@ function defaultPointSize(n) {
   return n <= 40000 ? 3.5 : 2.5;
 }
 
-/** An order of the rows that favours none: files are often sorted by class. */
+/** An order of the rows that favors none: files are often sorted by class. */
 function shuffledRows(n) {
   const rows = Uint32Array.from({ length: n }, (_, i) => i);
   let seed = 1;
@@ -72,7 +72,7 @@ class Plot {
       opacityByDensityFill: 0.35,
       opacityInactiveScale: many ? 0.5 : 0.4,
       colorBy: 'valueA',
-      actionKeyMap: {}, // no lasso, no rotation: one row is looked at at a time
+      actionKeyMap: {}, // no rotation; the lasso is ours, for fingers too
       deselectOnDblClick: false,
       deselectOnEscape: false,
       spatialIndexUseWorker: false, // quick enough, and frames may forbid workers
@@ -82,7 +82,7 @@ class Plot {
     this.scatter.subscribe('pointout', () => events.hover(-1));
     this.scatter.subscribe('select', ({ points }) => events.select(points[0]));
     this.scatter.subscribe('view', () => this.viewChanged());
-    this.scatter.subscribe('drawing', () => this.drawOverlay());
+    this.scatter.subscribe('drawing', () => drawOverlay(this));
     for (const name of ['wheel', 'mousedown']) {
       this.canvas.addEventListener(name, () => (this.atHome = false), {
         passive: true,
@@ -191,18 +191,30 @@ class Plot {
     return [((1 + x) / 2) * this.width, ((1 - y) / 2) * this.height];
   }
 
-  /** The row nearest to a pixel by `cost(dx, dy)`, which is infinite for those out of question. */
-  nearest(px, py, cost) {
-    let [best, found] = [Infinity, -1];
+  /** Call `visit(row, x, y)` with the pixels of every row; returns the sum of what it returns. */
+  eachPosition(visit) {
     const view = this.scatter.get('cameraView');
     const scale = this.height / 2;
     const { x, y } = this.points;
+    let sum = 0;
     for (let row = 0; row < this.report.n; row++) {
-      const dx = this.width / 2 + (x[row] * view[0] + view[12]) * scale - px;
-      const dy = this.height / 2 - (y[row] * view[5] + view[13]) * scale - py;
-      const price = cost(dx, dy, row);
-      if (price < best) [best, found] = [price, row];
+      sum += visit(
+        row,
+        this.width / 2 + (x[row] * view[0] + view[12]) * scale,
+        this.height / 2 - (y[row] * view[5] + view[13]) * scale,
+      );
     }
+    return sum;
+  }
+
+  /** The row nearest to a pixel by `cost(dx, dy)`, which is infinite for those out of question. */
+  nearest(px, py, cost) {
+    let [best, found] = [Infinity, -1];
+    this.eachPosition((row, x, y) => {
+      const price = cost(x - px, y - py, row);
+      if (price < best) [best, found] = [price, row];
+      return 0;
+    });
     return found;
   }
 
@@ -219,44 +231,46 @@ class Plot {
     });
   }
 
-  /** Draw the points by a scale of colours; `only` is a set of codes to tell from the rest. */
-  draw(scale, only, theme) {
+  /** Draw the points by a scale of colors; rows that are not in `mask` are faint. */
+  draw(scale, mask, theme) {
     // The library ignores a call while it draws: one after the other, and only the newest.
-    this.wanted = { scale, only, theme };
+    this.wanted = { scale, mask, theme };
     const { wanted } = this;
     this.drawing = this.drawing.then(() => wanted === this.wanted && this.drawNow(wanted));
     return this.drawing;
   }
 
-  async drawNow({ scale, only, theme }) {
+  async drawNow({ scale, mask, theme }) {
     const ground = getComputedStyle(document.body).getPropertyValue('--plot').trim();
-    const colours = scale.colours.map((colour, code) =>
-      only && !only.has(code) ? FAINT[theme] : colour,
-    );
-    if (colours.length === 1) colours.push(colours[0]); // one colour would not be read as a list
+    const colors = [...scale.colors, FAINT[theme]];
+    const faint = scale.colors.length;
+    const codes = mask ? scale.codes.map((code, row) => (mask[row] ? code : faint)) : scale.codes;
     this.scatter.set({
       backgroundColor: ground,
-      pointColor: colours,
-      pointColorActive: colours,
-      pointColorHover: colours,
+      pointColor: colors,
+      pointColorActive: colors,
+      pointColorHover: colors,
     });
     const drawn = this.scatter.draw(
-      { x: this.points.x, y: this.points.y, valueA: scale.codes },
+      { x: this.points.x, y: this.points.y, valueA: codes },
       { zDataType: 'categorical' },
     );
     await drawn;
-    this.scatter.set({ pointOrder: this.orderFor(scale, only) });
+    this.scatter.set({ pointOrder: this.orderFor(scale, mask) });
     this.showSelection();
   }
 
-  /** What should be seen is drawn last: the classes asked for, or the larger numbers. */
-  orderFor(scale, only) {
-    if (scale.kind === 'class' && !only && scale.column.key !== 'mistakes') return [...this.order];
+  /** What should be seen is drawn last: the rows asked for, or the larger numbers. */
+  orderFor(scale, mask) {
+    const { ground } = scale.column;
+    const isPlain = scale.kind === 'class' && ground === undefined;
+    if (isPlain && !mask) return [...this.order];
     const level = (row) => {
-      if (only) return only.has(scale.codes[row]) ? 1 : 0;
-      return scale.codes[row];
+      if (mask) return mask[row];
+      if (scale.kind === 'number') return scale.codes[row];
+      return scale.column.data[row] === ground ? 0 : 1;
     };
-    const levels = Math.max(2, scale.colours.length);
+    const levels = Math.max(2, scale.colors.length);
     const groups = Array.from({ length: levels }, () => []);
     for (const row of this.order) groups[level(row)].push(row);
     return groups.flat();
@@ -271,55 +285,24 @@ class Plot {
     this.selected = row;
     this.neighbors = neighbors;
     this.showSelection();
-    this.drawOverlay();
+    drawOverlay(this);
   }
 
   showSelection() {
     const quiet = { preventEvent: true };
     if (this.selected < 0) this.scatter.deselect(quiet);
-    else {
-      this.scatter.select([this.selected, ...this.neighbors.map(({ row }) => row)], quiet);
-    }
+    else this.scatter.select(this.ringed(), quiet);
   }
 
-  /** Rings and lines of the selected row and its neighbours, and of the row pointed at in a table. */
-  drawOverlay() {
-    this.overlay.setAttribute('viewBox', `0 0 ${this.width} ${this.height}`);
-    const shapes = [];
-    const shape = (tag, attributes) => {
-      const element = document.createElementNS(SVG, tag);
-      for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-      shapes.push(element);
-    };
-    if (this.selected >= 0) {
-      const [x1, y1] = this.position(this.selected);
-      const most = Math.max(...this.neighbors.map(({ proximity }) => proximity), 1e-12);
-      for (const { row, proximity } of this.neighbors) {
-        const [x2, y2] = this.position(row);
-        const width = 0.75 + (2.75 * proximity) / most;
-        shape('line', {
-          class: 'tie',
-          x1,
-          y1,
-          x2,
-          y2,
-          'stroke-width': width.toFixed(2),
-        });
-        shape('circle', { class: 'neighbor', cx: x2, cy: y2, r: 7 });
-      }
-      shape('circle', { class: 'chosen', cx: x1, cy: y1, r: 11 });
-    }
-    if (this.pointed >= 0) {
-      const [cx, cy] = this.position(this.pointed);
-      shape('circle', { class: 'pointed', cx, cy, r: 14 });
-    }
-    this.overlay.replaceChildren(...shapes);
+  /** The rows with a ring: the selected one and its neighbors. */
+  ringed() {
+    return this.selected < 0 ? [] : [this.selected, ...this.neighbors.map(({ row }) => row)];
   }
 
   /** Show where a row named in a table is; -1 for none. */
   point(row) {
     this.pointed = row;
-    this.drawOverlay();
+    drawOverlay(this);
   }
 }
 

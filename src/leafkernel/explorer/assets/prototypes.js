@@ -19,7 +19,7 @@ function renderPrototypes(app) {
       make(
         'h3',
         {},
-        swatch(app.classColour(String(prototype.label))),
+        swatch(app.classColor(String(prototype.label))),
         String(prototype.label),
         make('small', {}, plural(prototype.size, 'row')),
       ),
@@ -50,8 +50,8 @@ function renderPrototypes(app) {
     'Prototypes',
     'A typical row of each ' +
       (report.isClassification ? 'class' : 'group of the target') +
-      ': the one with most of its own kind among its neighbours. For numbers, the middle of those neighbours and, ' +
-      'as a band on the column’s range, their middle half; for categories, the commonest and how many have it.',
+      ': the one with most of its own kind among its neighbors. For numbers, the middle of those neighbors and, ' +
+      'as a band on the column’s range, their middle half; for categories, the most common one and how many have it.',
     make(
       'div',
       { class: 'pager' },
@@ -63,9 +63,13 @@ function renderPrototypes(app) {
           })
         : null,
       cards.length
-        ? button('Download CSV', () => savePrototypes(report), {
-            class: 'quiet download',
-          })
+        ? button(
+            'Download CSV',
+            (event) => {
+              tellFormulas(event.target.closest('.pager'), savePrototypes(report));
+            },
+            { class: 'quiet download' },
+          )
         : null,
     ),
     make('div', { class: 'cards' }, cards),
@@ -133,7 +137,7 @@ function savePrototypes(report) {
     'value',
     'share',
   ];
-  saveCsv('prototypes', names, lines, ({ prototype, feature }) => {
+  return saveCsv('prototypes', names, lines, ({ prototype, feature }) => {
     const column = report.columns[feature.column];
     const value = column.isNumber ? null : column.categories[feature.value];
     const { middle, low, high, share } = feature;

@@ -13,13 +13,10 @@ function findRows(report, query) {
     seen.add(row);
     groups[group].push({ row, where });
   };
-  if (!report.id_.values) {
-    const row = Number(wanted);
-    if (Number.isInteger(row) && row >= 0 && row < report.n) add(0, row, null);
-  }
   for (let row = 0; row < report.n; row++) {
     const id = report.id(row).toLowerCase();
     if (id === wanted) add(0, row, null);
+    else if (String(report.position(row)) === wanted) add(1, row, null);
     else if (id.startsWith(wanted)) add(1, row, null);
     else if (id.includes(wanted)) add(2, row, null);
   }
@@ -89,7 +86,7 @@ function listenToSearch(app) {
             },
           },
         },
-        make('b', {}, app.report.label(row)),
+        make('b', {}, app.report.label(row), make('small', {}, ` ${app.report.beside(row)}`)),
         make('span', {}, where ? `${where.name}: ${where.text(row)}` : app.report.target.text(row)),
       ),
     );

@@ -146,7 +146,11 @@ class PagedTable {
   download() {
     const fields = this.fields.filter((field) => field.csv);
     const names = fields.map((field) => field.name);
-    saveCsv(this.file, names, this.items, (item) => fields.map((field) => field.csv(item)));
+    const cells = (item) => fields.map((field) => field.csv(item));
+    tellFormulas(
+      this.element.querySelector('.pager'),
+      saveCsv(this.file, names, this.items, cells),
+    );
   }
 
   render() {
@@ -156,16 +160,6 @@ class PagedTable {
       return;
     }
     const table = make('table', { 'aria-label': this.label }, this.head(), this.body());
-    const frame = make(
-      'div',
-      {
-        class: 'scroller',
-        tabIndex: 0,
-        role: 'region',
-        'aria-label': this.label,
-      },
-      table,
-    );
-    this.element.replaceChildren(this.pager(), frame);
+    this.element.replaceChildren(this.pager(), scroller(this.label, table));
   }
 }

@@ -1,8 +1,8 @@
-// The selected row's values beside its neighbours', with what differs marked.
+// The selected row's values beside its neighbors', with what differs marked.
 
 const VALUES_SHOWN = 12;
 
-/** How a neighbour's value differs: a sign and a strength, so that colour is not needed to see it. */
+/** How a neighbor's value differs: a sign and a strength, so that color is not needed to see it. */
 function difference(column, row, other) {
   const [mine, theirs] = [column.isMissing(row), column.isMissing(other)];
   if (mine && theirs) return null;
@@ -33,12 +33,13 @@ function valueSection(app, row, neighbors) {
       make(
         'th',
         { scope: 'row' },
-        column === report.target ? report.nameOf(column) : column.name,
+        report.nameOf(column),
         column.feature !== false || column === report.target ? null : make('small', {}, 'not used'),
       ),
       make('td', { class: 'mine', title: column.text(row) }, column.text(row)),
       neighbors.map(({ row: other }) => {
-        const found = difference(column, row, other);
+        const isUnknown = column === report.target && report.isNew(row);
+        const found = isUnknown ? null : difference(column, row, other);
         const title = column.text(other);
         if (!found) return make('td', { title }, title);
         const kind = found.strong ? 'differs strong' : 'differs';
@@ -54,14 +55,8 @@ function valueSection(app, row, neighbors) {
   };
   return section(
     'Value by value',
-    make(
-      'div',
-      {
-        class: 'scroller',
-        tabIndex: 0,
-        role: 'region',
-        'aria-label': 'Values side by side',
-      },
+    scroller(
+      'Values side by side',
       make(
         'table',
         { class: 'values', id: 'values' },

@@ -4,10 +4,12 @@ const framed = attempt(() => window.top !== window, true);
 
 function viewText(app) {
   const parts = new URLSearchParams();
-  parts.set('color', app.colour.key);
+  parts.set('color', app.color.key);
   if (app.row >= 0) parts.set('row', String(app.row));
   parts.set('tab', app.tab);
-  if (app.only) parts.set('only', [...app.only].join('.'));
+  if (app.scaling) parts.set('scale', app.scaling);
+  if (app.shown.only) parts.set('only', [...app.shown.only].join('.'));
+  if (app.shown.filterText) parts.set('filter', app.shown.filterText);
   if (app.plot && !app.plot.atHome) {
     const { x, y, distance } = app.plot.aimed();
     parts.set('view', [x, y, distance].map((number) => Number(number.toPrecision(5))).join(','));
@@ -23,10 +25,12 @@ function readView() {
   const view = numbers('view', ',');
   const only = numbers('only', '.');
   return {
-    colour: parts.get('color'),
+    color: parts.get('color'),
     row: Number.isInteger(row) ? row : -1,
     tab: parts.get('tab'),
+    scaling: parts.get('scale'),
     only: only.length ? new Set(only) : null,
+    filter: parts.get('filter') ?? '',
     view: view.length === 3 && view[2] > 0 ? view : null,
   };
 }

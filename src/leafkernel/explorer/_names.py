@@ -1,0 +1,81 @@
+"""Names of the rows on a page: the labels of a data frame's index, or positions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from leafkernel.explorer._blob import Blob
+from leafkernel.explorer._columns import as_text
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class RowNames:
+    """Labels and positions of rows.
+
+    Attributes
+    ----------
+    name : str
+        What a label is called: the name of the index, or "row".
+    labels : list of str or None
+        One label for each row; None: rows are known by their positions.
+    positions : ndarray of int64 of shape (n,)
+        The position of each row in its table.
+    """
+
+    name: str
+    labels: list[str] | None
+    positions: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, n: int, *tables: Any, ids: Any, name: str, positions: Any) -> RowNames:
+        """Return the names given, or else those in the index of the first table that has some."""
+        labels = None if ids is None else [as_text(i) for i in np.asarray(ids, dtype=object)]
+        if labels is None and positions is None:
+            for table in tables:
+                labels, found = index_labels(table)
+                if labels is not None:
+                    name = name or found
+                    break
+        places = np.arange(n) if positions is None else np.asarray(positions, dtype=np.int64)
+        return cls(as_text(name or "row"), labels, places)
+
+    def describe(self, blob: Blob, new: RowNames | None) -> dict[str, Any]:
+        """Return what the header of a page says of the rows, the new ones last.
+
+        It has positions only where they do not count the rows.
+        """
+        parts = [self] if new is None else [self, new]
+        labels: list[str | None] | None = None
+        if any(part.labels is not None for part in parts):
+            labels = []
+            for part in parts:
+                labels += part.labels or [None] * len(part.positions)
+        positions = None
+        if any(
+            not np.array_equal(part.positions, np.arange(len(part.positions))) for part in parts
+        ):
+            positions = blob.add(np.concatenate([part.positions for part in parts]), "int32")
+        return {"name": self.name, "values": labels, "positions": positions}
+
+
+def index_labels(table: Any) -> tuple[list[str] | None, str]:
+    """Return the labels in the index of a pandas object and its name.
+
+    There are none for anything else, and none for an index that only counts the rows.
+    """
+    index = getattr(table, "index", None)
+    if index is None or callable(index) or not hasattr(index, "nlevels"):
+        return None, ""
+    if index.nlevels > 1:
+        labels = [", ".join(map(str, label)) for label in index.to_list()]
+        return list(map(as_text, labels)), ", ".join(str(n) for n in index.names if n is not None)
+    if index.dtype.kind in "iu" and np.array_equal(index.to_numpy(), np.arange(len(index))):
+        return None, ""
+    name = "" if index.name is None else str(index.name)
+    return [as_text(label) for label in index.astype(str)], name
