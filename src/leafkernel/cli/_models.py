@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 import numpy as np
@@ -50,7 +50,7 @@ def encoder_of(model: Any, prepared: Prepared, talk: Talk) -> Encode:
     if unused:
         talk.note(f"The model does not use {_listed(unused)}.")
     if raw:
-        return lambda frame: _shown(prepared, frame, names)
+        return lambda frame: show_columns(prepared, frame, names)
     coded = [c.name for c in prepared.columns if c.kind == "category" and c.name in names]
     if coded:
         talk.note(
@@ -91,6 +91,16 @@ def check_target(model: Any, prepared: Prepared, talk: Talk) -> None:
     )
 
 
+def name_classes(labels: Iterable[Any], classes: Iterable[str]) -> list[str | None]:
+    """Return labels as the table writes them, where they are among its classes; None stays."""
+    exact = {str(label): str(label) for label in classes}
+    alike = {_key(label): label for label in exact}
+    return [
+        None if label is None else exact.get(str(label), alike.get(_key(label), str(label)))
+        for label in labels
+    ]
+
+
 def _key(label: Any) -> str:
     """Return what is the same for a class however it was read: 01, 1 and 1.0, or TRUE and True."""
     text = str(label).strip()
@@ -100,7 +110,7 @@ def _key(label: Any) -> str:
         return text.casefold()
 
 
-def _shown(prepared: Prepared, frame: pd.DataFrame | None, names: list[str]) -> pd.DataFrame:
+def show_columns(prepared: Prepared, frame: pd.DataFrame | None, names: list[str]) -> pd.DataFrame:
     """Return columns as people see them: in another table read just as in the prepared one."""
     if frame is None:
         return prepared.shown[names]
