@@ -23,7 +23,8 @@ from leafkernel.explorer._map import MAPS
 from leafkernel.tasks import outlier_scores
 
 COMMANDS = (
-    *("explore", "demo", "neighbors", "outliers", "prototypes", "impute", "embed", "benchmark"),
+    *("explore", "demo", "predict", "neighbors", "outliers", "prototypes", "impute", "embed"),
+    "benchmark",
 )
 FEW = ("--trees", "20")
 
@@ -258,7 +259,7 @@ def test_names_of_rows_are_written_to_the_letter(tmp_path, option):
     assert {line["neighbor_id"] for line in found} <= set(ids)
 
 
-@pytest.mark.parametrize("command", ["outliers", "neighbors", "embed", "prototypes"])
+@pytest.mark.parametrize("command", ["outliers", "neighbors", "predict", "embed", "prototypes"])
 def test_formulas_are_written_as_they_are_with_a_note(tmp_path, command):
     path, out = tmp_path / "t.csv", tmp_path / "out.csv"
     names = [f"{sign}bird{i}" for i in range(5) for sign in "=+-@"]
@@ -292,6 +293,7 @@ def test_version():
         ["--version"],
         ["--help"],
         ["neighbors", "--help"],
+        ["predict", "t.csv", "-t", "y", "--coverage", "2"],
         ["impute", "t.csv", "--trees", "x"],
         ["outliers", "t.csv", "--scheme", "none"],
         ["embed", "t.csv", "-t", "y", "--as", "x=colour"],
