@@ -23,8 +23,8 @@ from leafkernel.explorer._map import MAPS
 from leafkernel.tasks import outlier_scores
 
 COMMANDS = (
-    *("explore", "demo", "predict", "neighbors", "outliers", "prototypes", "impute", "embed"),
-    "benchmark",
+    *("explore", "demo", "predict", "explain", "neighbors", "outliers", "prototypes", "impute"),
+    *("embed", "benchmark"),
 )
 FEW = ("--trees", "20")
 
@@ -294,6 +294,7 @@ def test_version():
         ["--help"],
         ["neighbors", "--help"],
         ["predict", "t.csv", "-t", "y", "--coverage", "2"],
+        ["explain", "--help"],
         ["impute", "t.csv", "--trees", "x"],
         ["outliers", "t.csv", "--scheme", "none"],
         ["embed", "t.csv", "-t", "y", "--as", "x=colour"],

@@ -1,11 +1,13 @@
-"""Whether a loaded model fits the table, and how to encode the table for it."""
+"""Whether a loaded model fits the table, how to encode the table for it, and its predictions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
+import joblib
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 
@@ -99,6 +101,45 @@ def name_classes(labels: Iterable[Any], classes: Iterable[str]) -> list[str | No
         None if label is None else exact.get(str(label), alike.get(_key(label), str(label)))
         for label in labels
     ]
+
+
+def own_probabilities(
+    model: Any, X: Any, classes: list[str]
+) -> tuple[list[str], npt.NDArray[np.float64]] | None:
+    """Return the classes of a model as the table writes them, and their probabilities for rows.
+
+    None if the model does not tell them.
+    """
+    if not _predicts(model, "predict_proba"):
+        return None
+    shares, known = _ask(model.predict_proba, X), getattr(model, "classes_", None)
+    names = classes
+    if known is not None:
+        found = [str(name) for name in name_classes(np.asarray(known).tolist(), classes)]
+        is_coded = len(found) == len(classes) and not set(found) & set(classes)
+        names = classes if is_coded else found
+    return (names, shares) if shares.shape[1:] == (len(names),) else None
+
+
+def own_numbers(model: Any, X: Any) -> npt.NDArray[np.float64] | None:
+    """Return what a model predicts for rows; None if it does not predict numbers."""
+    return _ask(model.predict, X).ravel() if _predicts(model, "predict") else None
+
+
+def _predicts(model: Any, method: str) -> bool:
+    """Return whether a model has its own prediction of the target.
+
+    The boosters of other libraries take no tables, and detectors of outliers predict other things.
+    """
+    is_other = isinstance(model, BaseEstimator) and task_of(model) is None
+    return hasattr(model, "fit") and hasattr(model, method) and not is_other
+
+
+def _ask(predict: Callable[[Any], Any], X: Any) -> npt.NDArray[np.float64]:
+    """Return what a model predicts, the same in each run."""
+    # With several threads, scikit-learn adds up the trees in the order in which they finish.
+    with joblib.parallel_backend("sequential"):
+        return np.asarray(predict(X), dtype=np.float64)
 
 
 def _key(label: Any) -> str:

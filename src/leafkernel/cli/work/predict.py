@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from math import ceil, floor
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from sklearn.base import BaseEstimator
 
 from leafkernel import LeafkernelWarning
 from leafkernel._validation import shorten
 from leafkernel.cli._dates import DATE_FORMS
 from leafkernel.cli._kinds import quote
-from leafkernel.cli._models import name_classes, task_of
+from leafkernel.cli._models import own_numbers, own_probabilities
 from leafkernel.cli._new import NewRows, read_new, taking_rows
 from leafkernel.cli._options import ForestOptions, OutputOptions, TableOptions
 from leafkernel.cli._output import Talk, check_output
@@ -149,41 +147,12 @@ def _probabilities(
     classes = [str(label) for label in study.judgement.classes]
     if others is None:
         return classes, study.judgement.averages
-    model = study.prox.forest_
-    if _predicts(model, "predict_proba"):
-        shares = _ask(model.predict_proba, others.X)
-        names = _names_of(model, classes)
-        if shares.ndim == 2 and shares.shape[1] == len(names):
-            return names, shares
+    own = own_probabilities(study.prox.forest_, others.X, classes)
+    if own is not None:
+        return own
     _note_vote(talk, study)
     voting = ProximityClassifier(study.prox).fit(study.X, study.y)
     return classes, voting.predict_proba(others.X)
-
-
-def _names_of(model: Any, classes: list[str]) -> list[str]:
-    """Return the classes of a model as the table writes them."""
-    known = getattr(model, "classes_", None)
-    if known is None:
-        return classes
-    names = [str(name) for name in name_classes(np.asarray(known).tolist(), classes)]
-    is_coded = len(names) == len(classes) and not set(names) & set(classes)
-    return classes if is_coded else names
-
-
-def _predicts(model: Any, method: str) -> bool:
-    """Return whether a model has its own prediction of the target.
-
-    The boosters of other libraries take no tables, and detectors of outliers predict other things.
-    """
-    is_other = isinstance(model, BaseEstimator) and task_of(model) is None
-    return hasattr(model, "fit") and hasattr(model, method) and not is_other
-
-
-def _ask(predict: Callable[[Any], Any], X: Any) -> npt.NDArray[np.float64]:
-    """Return what a model predicts, the same in each run."""
-    # With several threads, scikit-learn adds up the trees in the order in which they finish.
-    with joblib.parallel_backend("sequential"):
-        return np.asarray(predict(X), dtype=np.float64)
 
 
 def _note_vote(talk: Talk, study: Study) -> None:
@@ -212,10 +181,11 @@ def _numbers(talk: Talk, study: Study, others: NewRows | None, share: float) -> 
         )
     with _unwarned() if others is None else nullcontext():
         low, high = regressor.predict_interval(X, coverage=share).T
+    own = None if others is None else own_numbers(study.prox.forest_, X)
     if others is None:
         predicted = study.judgement.predicted
-    elif _predicts(study.prox.forest_, "predict"):
-        predicted = _ask(study.prox.forest_.predict, X).ravel()
+    elif own is not None:
+        predicted = own
     else:
         _note_vote(talk, study)
         predicted = regressor.predict(X)
