@@ -258,3 +258,18 @@ def test_cells_do_nothing_to_a_terminal(tmp_path):
     text = run("explain", path, "-t", "y", "--row", 1, *FEW).stdout
     assert "\x1b" not in text
     assert text.startswith("Row 1 of t.csv, where y is two lines\n")
+
+
+def test_ends_of_intervals_of_xgboost(tmp_path):
+    """It asks for "less than", so that a value may be the end of its interval."""
+    xgboost = pytest.importorskip("xgboost")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.integers(1, 4, 80), "b": rng.normal(size=80).round(3)})
+    frame["y"] = np.where(frame["a"] + 0.3 * frame["b"] > 2.2, 1, 0)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    model = xgboost.XGBClassifier(n_estimators=10).fit(frame[["a", "b"]], frame["y"])
+    row = frame.index[frame["a"] == 3][0]
+    options = ("-t", "y", *save(model, tmp_path / "m.joblib"), "--row", row)
+    (told,) = run_json("explain", tmp_path / "t.csv", *options)["explained"]
+    within = {each["column"]: each["within"] for each in told["pairs"][0]["together"]}
+    assert within["a"] == "from 3"

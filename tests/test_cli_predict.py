@@ -320,6 +320,13 @@ def test_what_is_wrong_is_said_before_the_forest_is_grown(numbers, birds, tmp_pa
     run("predict", table, "-t", "size", "--new", more, "-o", more, exit_code=2)
 
 
+def test_the_training_table_as_new_rows(numbers):
+    table, more = numbers
+    said = "though the forest was trained with them"
+    assert said in run("predict", table, "-t", "size", "--new", table, *FEW).stderr
+    assert said not in run("predict", table, "-t", "size", "--new", more, *FEW).stderr
+
+
 def test_results_go_to_files(tmp_path):
     path = tmp_path / "out.tsv"
     result = run("predict", PENGUINS, "-t", "species", "--new", PENGUINS, "-o", path, *FEW)

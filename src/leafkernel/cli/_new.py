@@ -86,6 +86,12 @@ def read_new(talk: Talk, planned: Plan, path: Path, source: TableOptions) -> New
     )
     if len(frame) == 0:
         raise TableError(f"{call(path)} has names of columns but no rows below them.")
+    if path.exists() and source.table.exists() and path.samefile(source.table):
+        talk.note(
+            f"--new is the training table itself, {call(path)}. Its rows are treated as new, "
+            "though the forest was trained with them. Leave --new out to compare each row with the "
+            "others."
+        )
     names: dict[str, Any] = {"row": np.arange(len(frame))}
     columns, id_name = clean_names(frame.columns, Findings()), planned.prepared.id_name
     if planned.prepared.ids is not None and id_name in columns:

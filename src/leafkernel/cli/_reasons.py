@@ -79,14 +79,8 @@ class ColumnNames:
         self, pair: PairExplanation, first: Mapping[str, Any], second: Mapping[str, Any]
     ) -> list[Reason]:
         """Return what keeps a pair together, given the values of both; the most important first."""
-        missing = {
-            name
-            for row in (first, second)
-            for name, value in row.items()
-            if is_missing(value) or self._is_unseen(name, value)
-        }
         weights = {f: float(pair.shares[f]) for f in np.flatnonzero(pair.bits > 0).tolist()}
-        where = {f: self._within(f, pair, missing) for f in weights}
+        where = {f: self._within(f, pair, first, second) for f in weights}
         return self._reasons(weights, where, first, second)
 
     def apart(
@@ -135,20 +129,24 @@ class ColumnNames:
     def _column(self, feature: int) -> Column | None:
         return self._columns.get(self._names[feature]) if self._linked[feature] else None
 
-    def _within(self, f: int, pair: PairExplanation, missing: set[str]) -> str:
+    def _within(
+        self, f: int, pair: PairExplanation, first: Mapping[str, Any], second: Mapping[str, Any]
+    ) -> str:
         low, high = float(pair.low[f]), float(pair.high[f])
         if np.isnan(low) or (self._changed and self._linked[f]):
             return ""
         if low == np.inf:
             return "missing"
-        column = self._column(f)
+        column, name = self._column(f), self._names[f]
+        values = [row.get(name) for row in (first, second)]
         if column is not None and column.categories:
-            held = [name for k, name in enumerate(column.categories) if low < k <= high]
+            held = [each for k, each in enumerate(column.categories) if low < k <= high]
             is_any = len(held) == len(column.categories)
             text = "any" if is_any else shorten([text_of(x) for x in held], _MOST_CATEGORIES)
         else:
-            text = _interval(low, high, "" if column is None else column.form)
-        also = pair.missing_stays[f] and self._names[f] in missing and text
+            text = _interval(low, high, "" if column is None else column.form, values)
+        is_lost = any(is_missing(value) or self._is_unseen(name, value) for value in values)
+        also = is_lost and self._linked[f] and pair.missing_stays[f]
         return f"{text} or missing" if also else text
 
     def _at(self, f: int, pair: PairExplanation) -> str:
@@ -175,10 +173,14 @@ def _column_of(feature: str, names: list[str]) -> str | None:
     return max(made, key=len, default=None)
 
 
-def _interval(low: float, high: float, form: str) -> str:
+def _interval(low: float, high: float, form: str, values: list[Any]) -> str:
+    """Say in words which numbers are above ``low`` and up to ``high``, with both values inside."""
     if low == -np.inf:
         return "any" if high == np.inf else f"up to {_end(high, form)}"
-    return f"above {_end(low, form)}" + ("" if high == np.inf else f", up to {_end(high, form)}")
+    start = _end(low, form)
+    # XGBoost asks for "less than 3", which is "up to" the number just below 3.
+    word = "from" if start in map(text_of, values) else "above"
+    return f"{word} {start}" + ("" if high == np.inf else f", up to {_end(high, form)}")
 
 
 def _end(value: float, form: str) -> str:
