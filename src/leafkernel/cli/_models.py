@@ -33,7 +33,12 @@ def task_of(model: Any) -> Literal["classification", "regression"] | None:
 def names_of(model: Any) -> list[str] | None:
     """Return the columns that a model was trained with; None where it does not say."""
     names = getattr(model, "feature_names_in_", None)
-    return None if names is None else [str(name) for name in names]
+    if names is None:
+        # CatBoost has its own attribute, with numbers for names if it was trained with an array.
+        names = getattr(model, "feature_names_", None)
+        if names is None or all(str(name).isdigit() for name in names):
+            return None
+    return [str(name) for name in names]
 
 
 def encoder_of(model: Any, prepared: Prepared, talk: Talk) -> Encode:
@@ -195,7 +200,9 @@ def _check_names(names: list[str], table: pd.DataFrame) -> None:
 
 def _check_number(model: Any, prepared: Prepared) -> None:
     found = prepared.features.shape[1]
-    expected = getattr(model, "n_features_in_", found)
+    # CatBoost forgets the number when it is saved, but knows the names.
+    expected = getattr(model, "n_features_in_", 0) or len(getattr(model, "feature_names_", ()))
+    expected = expected or found
     if expected != found:
         raise TableError(
             f"the model was trained with {expected} features, but the table has {found} "
