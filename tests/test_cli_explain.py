@@ -87,12 +87,28 @@ def test_the_words_for_a_training_row():
     assert lines[5].split()[:3] == ["182", "(this)", "Chinstrap"]
     assert max(map(len, lines[4:9])) <= 100
     assert re.search(r"Why row 182 and row \d+ are similar:\nThey share a leaf in \d+ of 30", text)
-    assert re.search(r"%  bill_length_mm +40.9 +\d.* +(above|up to) \d", text)
-    assert re.search(r"parted at\n +\d+  bill_\w+ .* about \d", text)
-    # Categories have their names.
-    together = text.split("keep them together:")[1].split("Columns at which")[0]
-    assert re.search(r"%  (island|sex) +(Dream|female|male) ", together)
-    assert not re.search(r"(island|sex) .*(above|up to)", together)
+    assert re.search(r"%  \w+_(mm|g) +\d+.* +(above|up to) \d", text)
+    assert re.search(r"in the other \d+ trees:\n +trees  column  .*\n +\d+  \w+ ", text)
+
+
+def test_categories_have_their_names(tmp_path):
+    rng = np.random.default_rng(0)
+    pond = rng.choice(["east", "north", "south", "west"], 80)
+    frame = pd.DataFrame({"pond": pond, "eggs": rng.integers(1, 9, 80)})
+    frame["y"] = np.where(np.isin(pond, ["north", "south"]), "wet", "dry")
+    path = tmp_path / "t.csv"
+    frame.to_csv(path, index=False)
+    row = int(np.flatnonzero(pond == "north")[0])
+    document = run_json("explain", path, "-t", "y", "--row", row, "--pairs", 80, *FEW)
+    reasons = [
+        reason
+        for pair in document["explained"][0]["pairs"]
+        for reason in pair["together"]
+        if reason["column"] == "pond"
+    ]
+    assert {reason["values"][0] for reason in reasons} == {"north"}
+    assert {reason["within"] for reason in reasons} <= {"north", "north, south"}
+    assert all(reason["values"][1] in reason["within"] for reason in reasons)
 
 
 def test_all_rows_of_another_table(birds, tmp_path):
