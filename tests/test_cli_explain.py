@@ -152,7 +152,12 @@ def test_numbers_and_dates(tmp_path):
     assert text.startswith(f"Row 3 of t.csv, where due is {frame['due'][3]}\nOut-of-bag pred")
     assert re.search(r"Out-of-bag prediction: 2024-\d\d-\d\d", text)
     assert re.search(r"%  start +2020-\d\d-\d\d  2020-\d\d-\d\d +.*2020-\d\d-\d\d", text)
-    assert run_json(*options)["explained"][0]["prediction"].startswith("2024-")
+    document = run_json(*options)
+    (told,) = document["explained"]
+    assert told["target"] == f"{frame['due'][3]} 00:00:00"
+    assert re.fullmatch(r"2024-\d\d-\d\d \d\d:\d\d:\d\d", told["prediction"])
+    first = document["result"][0]
+    assert first["neighbor_target"] == f"{frame['due'][first['neighbor']]} 00:00:00"
     text = run("explain", path, "-t", "a", "--row", 3, *FEW).stdout
     assert f"where a is {frame['a'][3]:g}\nOut-of-bag prediction: " in text
 

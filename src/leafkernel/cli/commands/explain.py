@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -52,12 +53,32 @@ Pairs = Annotated[
     ),
 ]
 
+FileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="The file for the rows that made the prediction, as a table: .csv, .csv.gz, .tsv, "
+        ".parquet or .feather. By default the explanation is printed in words.",
+        rich_help_panel="Output",
+        show_default=False,
+    ),
+]
+
+
+@dataclass(frozen=True)
+class ExplanationOptions(OutputOptions):
+    """Where the table goes, if one is wanted."""
+
+    output: FileOption = None
+
 
 def explain(
     talk: Talk,
     source: TableOptions,
     forest: ForestOptions,
-    writing: OutputOptions,
+    writing: ExplanationOptions,
     row: Row = None,
     new: New = None,
     top: Top = 10,

@@ -255,7 +255,7 @@ def _document(study: Study, told: Explained) -> dict[str, Any]:
     return {
         "row": told.row,
         "id": told.id,
-        "target": told.target,
+        "target": _as_date(told.target),
         "prediction": _shown(study, _prediction(found)),
         "is_of_model": found.is_of_model,
         "model_prediction": _shown(study, told.own),
@@ -291,7 +291,12 @@ def _shown(study: Study, prediction: Any) -> Any:
     """Return a prediction as people see it: a date, if the target holds dates."""
     if not isinstance(prediction, float):
         return prediction
-    return study.shown(np.array([prediction]))[0]
+    return _as_date(study.shown(np.array([prediction]))[0])
+
+
+def _as_date(value: Any) -> Any:
+    """Return a date as pandas writes it, as in the tables of results."""
+    return pd.Timestamp(value) if isinstance(value, np.datetime64) else value
 
 
 # --- in words
