@@ -23,7 +23,8 @@ from leafkernel.explorer._map import MAPS
 from leafkernel.tasks import outlier_scores
 
 COMMANDS = (
-    *("explore", "demo", "neighbors", "outliers", "prototypes", "impute", "embed", "benchmark"),
+    *("explore", "demo", "predict", "explain", "neighbors", "outliers", "prototypes", "impute"),
+    *("embed", "benchmark"),
 )
 FEW = ("--trees", "20")
 
@@ -133,9 +134,9 @@ def test_maps_are_those_of_the_explorer(birds, monkeypatch, method):
     assert _options.MAPS == MAPS
     table, asked = prepare(read_file(birds), "kind"), {}
 
-    def map_model(prox, X, y, method, **options):
+    def map_model(prox, X, method, **options):
         asked.update(options, method=method)
-        return real(prox, X, y, "pca", **options)
+        return real(prox, X, "pca", **options)
 
     real = embed.map_model
     monkeypatch.setattr(embed, "map_model", map_model)
@@ -258,7 +259,7 @@ def test_names_of_rows_are_written_to_the_letter(tmp_path, option):
     assert {line["neighbor_id"] for line in found} <= set(ids)
 
 
-@pytest.mark.parametrize("command", ["outliers", "neighbors", "embed", "prototypes"])
+@pytest.mark.parametrize("command", ["outliers", "neighbors", "predict", "embed", "prototypes"])
 def test_formulas_are_written_as_they_are_with_a_note(tmp_path, command):
     path, out = tmp_path / "t.csv", tmp_path / "out.csv"
     names = [f"{sign}bird{i}" for i in range(5) for sign in "=+-@"]
@@ -292,6 +293,8 @@ def test_version():
         ["--version"],
         ["--help"],
         ["neighbors", "--help"],
+        ["predict", "t.csv", "-t", "y", "--coverage", "2"],
+        ["explain", "--help"],
         ["impute", "t.csv", "--trees", "x"],
         ["outliers", "t.csv", "--scheme", "none"],
         ["embed", "t.csv", "-t", "y", "--as", "x=colour"],

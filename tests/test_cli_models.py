@@ -135,6 +135,22 @@ def test_another_scheme_where_there_is_no_bootstrap(table, save):
     assert "bootstrap" in run("outliers", *options, "--scheme", "gap", exit_code=4).stderr
 
 
+@pytest.mark.parametrize("form", ["names", "array"])
+def test_catboost_models(table, tmp_path, form):
+    catboost = pytest.importorskip("catboost")
+    frame = pd.read_csv(table)
+    X = frame[["a", "b"]] if form == "names" else frame[["a", "b"]].to_numpy()
+    options = {"verbose": 0, "allow_writing_files": False, "thread_count": 1}
+    model = catboost.CatBoostClassifier(5, **options).fit(X, frame["label"])
+    joblib.dump(model, tmp_path / "model.joblib")
+    given = (table, "-t", "label", "--model", tmp_path / "model.joblib", "--trust-model")
+    if form == "array":
+        assert "trained with 2 features" in run("outliers", *given, exit_code=4).stderr
+        given = (*given, "--drop", "c")
+    found = run_json("predict", *given, "--new", table)["result"]
+    assert [row["prediction"] for row in found] == model.predict(X).tolist()
+
+
 def test_a_model_of_other_rows_is_noticed(table, save):
     path = save(RandomForestClassifier(13, random_state=0), rows=50)
     document = run_json("outliers", table, "-t", "label", "--model", path, "--trust-model")

@@ -29,6 +29,7 @@ def summaries(monkeypatch):
         (("embed", "-m", "pca"), "kerf"),
         (("embed", "-m", "mds"), "uniform"),
         (("neighbors",), "gap"),
+        (("predict",), "gap"),
         (("outliers",), "gap"),
     ],
 )

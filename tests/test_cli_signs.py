@@ -314,7 +314,9 @@ def test_impute_keeps_negative_thousands(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("command", ["outliers", "prototypes", "embed", "neighbors", "benchmark"])
+@pytest.mark.parametrize(
+    "command", ["outliers", "prototypes", "embed", "neighbors", "predict", "benchmark"]
+)
 def test_targets_and_features_of_commands(tmp_path, command):
     path, sales = write_shops(tmp_path / "shops.csv")
     more = ("-m", "pca") if command == "embed" else ()

@@ -24,7 +24,10 @@ def add_command(app: typer.Typer, function: Function, *examples: str) -> None:
     parameters = inspect.signature(call).parameters.values()
     epilog = "\n\n".join(f"Example: {example}" for example in examples)
     needs_more = any(parameter.default is _REQUIRED for parameter in parameters)
-    app.command(function.__name__, epilog=epilog, no_args_is_help=needs_more)(call)
+    # Without the line breaks of the docstring, which would come on top of those of the terminal.
+    paragraphs = (inspect.getdoc(function) or "").split("\n\n")
+    about = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+    app.command(function.__name__, help=about, epilog=epilog, no_args_is_help=needs_more)(call)
 
 
 def _expanded(function: Function) -> Function:

@@ -1,11 +1,13 @@
-"""Whether a loaded model fits the table, and how to encode the table for it."""
+"""Whether a loaded model fits the table, how to encode the table for it, and its predictions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
+import joblib
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 
@@ -31,7 +33,12 @@ def task_of(model: Any) -> Literal["classification", "regression"] | None:
 def names_of(model: Any) -> list[str] | None:
     """Return the columns that a model was trained with; None where it does not say."""
     names = getattr(model, "feature_names_in_", None)
-    return None if names is None else [str(name) for name in names]
+    if names is None:
+        # CatBoost has its own attribute, with numbers for names if it was trained with an array.
+        names = getattr(model, "feature_names_", None)
+        if names is None or all(str(name).isdigit() for name in names):
+            return None
+    return [str(name) for name in names]
 
 
 def encoder_of(model: Any, prepared: Prepared, talk: Talk) -> Encode:
@@ -50,7 +57,7 @@ def encoder_of(model: Any, prepared: Prepared, talk: Talk) -> Encode:
     if unused:
         talk.note(f"The model does not use {_listed(unused)}.")
     if raw:
-        return lambda frame: _shown(prepared, frame, names)
+        return lambda frame: show_columns(prepared, frame, names)
     coded = [c.name for c in prepared.columns if c.kind == "category" and c.name in names]
     if coded:
         talk.note(
@@ -91,6 +98,55 @@ def check_target(model: Any, prepared: Prepared, talk: Talk) -> None:
     )
 
 
+def name_classes(labels: Iterable[Any], classes: Iterable[str]) -> list[str | None]:
+    """Return labels as the table writes them, where they are among its classes; None stays."""
+    exact = {str(label): str(label) for label in classes}
+    alike = {_key(label): label for label in exact}
+    return [
+        None if label is None else exact.get(str(label), alike.get(_key(label), str(label)))
+        for label in labels
+    ]
+
+
+def own_probabilities(
+    model: Any, X: Any, classes: list[str]
+) -> tuple[list[str], npt.NDArray[np.float64]] | None:
+    """Return the classes of a model as the table writes them, and their probabilities for rows.
+
+    None if the model does not tell them.
+    """
+    if not _predicts(model, "predict_proba"):
+        return None
+    shares, known = _ask(model.predict_proba, X), getattr(model, "classes_", None)
+    names = classes
+    if known is not None:
+        found = [str(name) for name in name_classes(np.asarray(known).tolist(), classes)]
+        is_coded = len(found) == len(classes) and not set(found) & set(classes)
+        names = classes if is_coded else found
+    return (names, shares) if shares.shape[1:] == (len(names),) else None
+
+
+def own_numbers(model: Any, X: Any) -> npt.NDArray[np.float64] | None:
+    """Return what a model predicts for rows; None if it does not predict numbers."""
+    return _ask(model.predict, X).ravel() if _predicts(model, "predict") else None
+
+
+def _predicts(model: Any, method: str) -> bool:
+    """Return whether a model has its own prediction of the target.
+
+    The boosters of other libraries take no tables, and detectors of outliers predict other things.
+    """
+    is_other = isinstance(model, BaseEstimator) and task_of(model) is None
+    return hasattr(model, "fit") and hasattr(model, method) and not is_other
+
+
+def _ask(predict: Callable[[Any], Any], X: Any) -> npt.NDArray[np.float64]:
+    """Return what a model predicts, the same in each run."""
+    # With several threads, scikit-learn adds up the trees in the order in which they finish.
+    with joblib.parallel_backend("sequential"):
+        return np.asarray(predict(X), dtype=np.float64)
+
+
 def _key(label: Any) -> str:
     """Return what is the same for a class however it was read: 01, 1 and 1.0, or TRUE and True."""
     text = str(label).strip()
@@ -100,13 +156,10 @@ def _key(label: Any) -> str:
         return text.casefold()
 
 
-def _shown(prepared: Prepared, frame: pd.DataFrame | None, names: list[str]) -> pd.DataFrame:
-    """Return the columns that the model takes, as people see them."""
-    return prepared.shown[names] if frame is None else as_people_see(prepared, frame, names)
-
-
-def as_people_see(prepared: Prepared, frame: pd.DataFrame, names: list[str]) -> pd.DataFrame:
-    """Return columns of another table as people see them, read as in the prepared one."""
+def show_columns(prepared: Prepared, frame: pd.DataFrame | None, names: list[str]) -> pd.DataFrame:
+    """Return columns as people see them: in another table read just as in the prepared one."""
+    if frame is None:
+        return prepared.shown[names]
     found = clean_names(frame.columns, Findings())
     absent = [name for name in names if name not in found]
     if absent:
@@ -147,7 +200,9 @@ def _check_names(names: list[str], table: pd.DataFrame) -> None:
 
 def _check_number(model: Any, prepared: Prepared) -> None:
     found = prepared.features.shape[1]
-    expected = getattr(model, "n_features_in_", found)
+    # CatBoost forgets the number when it is saved, but knows the names.
+    expected = getattr(model, "n_features_in_", 0) or len(getattr(model, "feature_names_", ()))
+    expected = expected or found
     if expected != found:
         raise TableError(
             f"the model was trained with {expected} features, but the table has {found} "

@@ -1,4 +1,4 @@
-"""New rows, from a second table with the same columns."""
+"""Rows of another table: read, checked and encoded before a forest is grown."""
 
 from __future__ import annotations
 
@@ -9,51 +9,92 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+import pandas as pd
 
 from leafkernel.cli._kinds import Findings, clean_names
-from leafkernel.cli._models import as_people_see
+from leafkernel.cli._models import name_classes, show_columns
 from leafkernel.cli._options import TableOptions
 from leafkernel.cli._output import Talk
 from leafkernel.cli._table import row_names
 from leafkernel.cli._train import Plan
+from leafkernel.cli._values import as_numbers, read_values
+from leafkernel.cli.columns import Prepared
 from leafkernel.cli.errors import TableError
 from leafkernel.cli.files import call, read_file
 
 
 @dataclass(frozen=True)
 class NewRows:
-    """Rows of a second table.
+    """Rows that the forest was not trained with.
 
     Attributes
     ----------
+    path : Path
+        The file.
+    frame : DataFrame of shape (m, n_columns)
+        The table as it was read.
     X : {dataframe, ndarray} of shape (m, n_features)
-        What the forest takes.
-    shown : DataFrame of shape (m, d)
-        The rows as people know them.
-    names : dict of str to ndarray
-        "row", the row numbers in the file, and "id", the names, if the table has some.
+        The rows as the forest takes them.
+    names : dict
+        The columns ``row`` (the number in the file) and, where the table has names, ``id``.
     """
 
+    path: Path
+    frame: Any
     X: Any
-    shown: Any
     names: dict[str, Any]
+
+    @property
+    def ids(self) -> npt.NDArray[np.object_] | None:
+        """The names of the rows; None if they have only numbers."""
+        return self.names.get("id")
+
+    def target(self, prepared: Prepared) -> npt.NDArray[Any] | None:
+        """Return the targets of the rows, None or NaN where missing; None if there are none.
+
+        Classes are written as in the first table, where they are among its classes.
+        """
+        columns = clean_names(self.frame.columns, Findings())
+        if prepared.target_name not in columns:
+            return None
+        values = read_values(self.frame.iloc[:, columns.index(prepared.target_name)])
+        if values.missing().all():
+            return None
+        if prepared.task == "regression":
+            return as_numbers(values, prepared.target_form, prepared.target_style).numbers
+        found = np.empty(len(self.frame), dtype=object)
+        found[:] = name_classes(values.labels(), np.unique(prepared.target))
+        return found
+
+    def shown(self, prepared: Prepared) -> pd.DataFrame:
+        """Return the columns that people see, as in the first table; None where missing."""
+        columns = clean_names(self.frame.columns, Findings())
+        present = [name for name in prepared.shown.columns if name in columns]
+        shown = show_columns(prepared, self.frame, present)
+        return shown.reindex(columns=list(prepared.shown.columns))
 
 
 def read_new(talk: Talk, planned: Plan, path: Path, source: TableOptions) -> NewRows:
-    """Read new rows for a forest that is planned."""
+    """Read the table of --new, and encode its rows as the forest takes them."""
     talk.step(f"reading {call(path)}")
-    prepared = planned.prepared
     frame = read_file(
         path,
         remedy="Give fewer rows at a time with --new.",
         stated=source.stated,
-        exact={*source.exact, prepared.id_name},
+        exact={*source.exact, planned.prepared.id_name},
     )
     if len(frame) == 0:
         raise TableError(f"{call(path)} has names of columns but no rows below them.")
+    if path.exists() and source.table.exists() and path.samefile(source.table):
+        talk.note(
+            f"--new is the training table itself, {call(path)}. Its rows are treated as new, "
+            "though the forest was trained with them. Leave --new out to compare each row with the "
+            "others."
+        )
     names: dict[str, Any] = {"row": np.arange(len(frame))}
-    columns, id_name = clean_names(frame.columns, Findings()), prepared.id_name
-    if prepared.ids is not None and id_name in columns:
+    columns, id_name = clean_names(frame.columns, Findings()), planned.prepared.id_name
+    if planned.prepared.ids is not None and id_name in columns:
         names["id"] = row_names(frame.iloc[:, columns.index(id_name)], names["row"])
     try:
         X = planned.encode(frame)
@@ -61,17 +102,15 @@ def read_new(talk: Talk, planned: Plan, path: Path, source: TableOptions) -> New
         raise TableError(f"{call(path)}: {error}") from error
     for note in getattr(X, "attrs", frame.attrs).get("notes", ()):
         talk.note(f"{call(path)}: {note}")
-    known = [name for name in prepared.shown.columns if name in columns]
-    return NewRows(X, as_people_see(prepared, frame, known), names)
+    return NewRows(path, frame, X, names)
 
 
 @contextmanager
-def explain_refusal(path: Path | None) -> Iterator[None]:
-    """Say of which file the rows are that a model refuses; of the training table if None."""
+def taking_rows(new: NewRows | None) -> Iterator[None]:
+    """Explain that a model refuses new rows, such as a category that its encoder has not seen."""
     try:
         yield
     except ValueError as error:
-        if path is None:
+        if new is None:
             raise
-        # Such as a category that a pipeline's encoder has not seen.
-        raise TableError(f"{call(path)}: the model does not take its rows. {error}") from error
+        raise TableError(f"{call(new.path)}: the model does not take its rows. {error}") from error

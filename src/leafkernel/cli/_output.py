@@ -34,6 +34,7 @@ from leafkernel.cli.files import TYPED_FORMATS, WRITTEN_FORMATS, write_as, write
 
 _ROWS_SHOWN = 20
 _WIDEST = 40
+_WIDTH_OF_PIPE = 100
 
 Write = Callable[[str, BinaryIO], None]
 # Steps that took less are not worth a line.
@@ -201,6 +202,18 @@ class Talk(AbstractContextManager["Talk"]):
         # A path may hold bytes that are not text; a program gets them as they are.
         exact = os.fsencode(text) if os.name == "posix" else text
         self._print(clean(text) if self._out.is_terminal else exact)
+
+    @property
+    def width(self) -> int:
+        """The number of letters in a line of the result."""
+        return self._out.width if self._out.is_terminal else _WIDTH_OF_PIPE
+
+    def text(self, text: str) -> None:
+        """Print the result in words."""
+        self._stop()
+        text = clean(text)
+        # A pipe gets the same bytes on each system.
+        self._print(text if self._out.is_terminal else text.encode(errors="replace"))
 
     def _print(self, text: str | bytes, *, nl: bool = True) -> None:
         with writing_stdout():

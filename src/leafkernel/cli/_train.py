@@ -15,6 +15,7 @@ import sklearn
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from leafkernel import ForestProximity
+from leafkernel.cli._kinds import free_name
 from leafkernel.cli._loading import load_model
 from leafkernel.cli._models import (
     Encode,
@@ -97,6 +98,16 @@ class Study:
         if self.prepared.ids is not None:
             columns[f"{prefix}_id" if prefix else "id"] = self.prepared.ids[rows]
         return columns
+
+    def beside(self, frame: pd.DataFrame, rows: npt.NDArray[Any]) -> pd.DataFrame:
+        """Return a table of rows with their values beside it, under names that are free."""
+        values = self.prepared.shown.iloc[rows].reset_index(drop=True)
+        taken, renamed = {*frame, *values}, {}
+        for name in values:
+            if name in frame:
+                renamed[name] = free_name(f"{name} (value)", taken)
+                taken.add(renamed[name])
+        return pd.concat([frame, values.rename(columns=renamed)], axis=1)
 
     def similarity(self, scheme: str) -> ForestProximity:
         """Return proximities of the same forest in which each row is also similar to itself."""

@@ -13,10 +13,12 @@ from leafkernel.cli.commands import (
     benchmark,
     demo,
     embed,
+    explain,
     explore,
     impute,
     neighbors,
     outliers,
+    predict,
     prototypes,
 )
 
@@ -34,6 +36,8 @@ app = typer.Typer(
 
 add_command(app, explore.explore, *explore.EXAMPLES)
 add_command(app, demo.demo, *demo.EXAMPLES)
+add_command(app, predict.predict, *predict.EXAMPLES)
+add_command(app, explain.explain, *explain.EXAMPLES)
 add_command(app, neighbors.neighbors, *neighbors.EXAMPLES)
 add_command(app, outliers.outliers, *outliers.EXAMPLES)
 add_command(app, prototypes.prototypes, *prototypes.EXAMPLES)

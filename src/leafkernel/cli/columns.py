@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from leafkernel._validation import shorten
+from leafkernel.cli._amounts import Style
 from leafkernel.cli._kinds import Findings, clean_names, codes_of, quote
 from leafkernel.cli._table import Column, Table
 from leafkernel.cli._target import check_classes, check_rows, find_column, read_target
@@ -51,6 +52,8 @@ class Prepared:
         The number of each row in the file, from 0.
     notes : tuple of str
         What was done to the table, in sentences.
+    target_style : Style or None
+        The currency, percent sign or brackets around the numbers of the target in the file.
 
     Examples
     --------
@@ -73,6 +76,7 @@ class Prepared:
     id_name: str
     rows: npt.NDArray[np.int64]
     notes: tuple[str, ...]
+    target_style: Style | None = None
 
     def encode(self, frame: Any) -> Any:
         """Return the features of another table with the same columns.
@@ -241,6 +245,7 @@ def prepare(
         id_name=table.id_name,
         rows=rows,
         notes=(*notes, *findings.sentences(), *table.notes),
+        target_style=values.style if task == "regression" else None,
     )
 
 

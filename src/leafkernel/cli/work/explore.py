@@ -11,7 +11,7 @@ from typing import Any
 
 from leafkernel._memory import format_bytes
 from leafkernel.cli._formats import suffix_of
-from leafkernel.cli._new import explain_refusal, read_new
+from leafkernel.cli._new import NewRows, read_new, taking_rows
 from leafkernel.cli._options import ForestOptions, Map, TableOptions
 from leafkernel.cli._output import Talk, check_place
 from leafkernel.cli._reading import explain_damage
@@ -42,15 +42,17 @@ def write_page(
     _check_page(page, source.table, new, force=force)
     source = replace(source, max_rows=min(source.max_rows or MOST_ROWS, MOST_ROWS))
     planned = plan(talk, source, forest)
-    others: dict[str, Any] = {}
+    others: NewRows | None = None
+    added: dict[str, Any] = {}
     if new is not None:  # before the forest is grown, which may take long
-        read = read_new(talk, planned, new, source)
-        others = {"X_new": read.X, "shown_new": read.shown, "ids_new": read.names.get("id")}
+        others = read_new(talk, planned, new, source)
+        shown = others.shown(planned.prepared)
+        added = {"X_new": others.X, "shown_new": shown, "ids_new": others.ids}
     study = fit(talk, source, forest, planned)
     prepared = study.prepared
-    if new is not None:
-        with explain_refusal(new):
-            study.prox.kneighbors(others["X_new"], 1)
+    if others is not None:
+        with taking_rows(others):
+            study.prox.kneighbors(others.X, 1)
     report = build_report(
         study.prox,
         study.X,
@@ -59,7 +61,7 @@ def write_page(
         ids=prepared.ids,
         id_name=prepared.id_name,
         positions=prepared.rows,  # rows keep the numbers that they have in the file
-        **others,
+        **added,
         title=f"{call(study.path)}: {prepared.target_name}",
         target_name=prepared.target_name,
         notes=talk.notes,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from leafkernel.cli._new import explain_refusal, read_new
+from leafkernel.cli._new import read_new, taking_rows
 from leafkernel.cli._options import ForestOptions, OutputOptions, TableOptions
 from leafkernel.cli._output import Talk, check_output
 from leafkernel.cli._train import Study, fit, plan
@@ -27,15 +27,14 @@ def neighbors(
     planned = plan(talk, source, forest)
     others = None
     if new is not None:  # before the forest is grown, which may take long
-        read = read_new(talk, planned, new, source)
-        others = read.X, read.names
+        others = read_new(talk, planned, new, source)
     study = fit(talk, source, forest, planned)
     n_candidates = len(study.y) - (new is None)
     if k > n_candidates:
         talk.note(f"There are only {n_candidates:,} rows to choose neighbours from.")
-    X, names = others or (None, study.names())
+    X, names = (None, study.names()) if others is None else (others.X, others.names)
     talk.step("nearest rows")
-    with explain_refusal(new):
+    with taking_rows(others):
         similarity, rows = study.prox.kneighbors(X, min(k, n_candidates))
     frame = _long(study, names, similarity, rows)
     talk.result(frame, writing, lines=study.lines(), about=study.about())

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from leafkernel.cli._kinds import free_name
 from leafkernel.cli._options import ForestOptions, OutputOptions, TableOptions
 from leafkernel.cli._output import Talk, check_output
 from leafkernel.cli._train import begin
@@ -46,15 +45,8 @@ def prototypes(
             "coverage": gains.cumsum() / sizes,
         }
     )
-    values = study.prepared.shown.iloc[found.rows].reset_index(drop=True)
-    taken, renamed = {*frame, *values}, {}
-    for name in values:
-        if name in frame:
-            renamed[name] = free_name(f"{name} (value)", taken)
-            taken.add(renamed[name])
-    values = values.rename(columns=renamed)
     order = np.lexsort([frame["rank"], found.labels])
-    frame = pd.concat([frame, values], axis=1).iloc[order].reset_index(drop=True)
+    frame = study.beside(frame, found.rows).iloc[order].reset_index(drop=True)
     talk.result(frame, writing, lines=study.lines(scheme), about=study.about(scheme))
 
 
