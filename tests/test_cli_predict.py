@@ -273,7 +273,7 @@ def test_another_scheme(numbers):
     # New rows get the forest's own prediction, whatever the scheme of the intervals.
     assert [x["prediction"] for x in own["result"]] == [x["prediction"] for x in gap["result"]]
     assert [x["low"] for x in own["result"]] != [x["low"] for x in gap["result"]]
-    assert "Neighbours" in run_json(*options, "--scheme", "uniform")["score"]["label"]
+    assert "Neighbors" in run_json(*options, "--scheme", "uniform")["score"]["label"]
 
 
 def test_a_category_that_a_pipeline_has_not_seen(birds, tmp_path):

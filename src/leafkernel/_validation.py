@@ -130,7 +130,7 @@ def check_values(values: Any, n_samples: int) -> npt.NDArray[np.float64]:
 
 def check_length(name: str, values: Any, n_samples: int) -> None:
     """Refuse anything but one row for each training sample."""
-    n_rows = values.shape[0] if hasattr(values, "shape") else len(values)
+    n_rows = values.shape[0] if hasattr(values, "shape") else len(np.asarray(values, dtype=object))
     if n_rows != n_samples:
         raise ValueError(
             f"{name} has {n_rows} rows, but there are {n_samples} training samples; give one "
