@@ -116,6 +116,21 @@ def test_diffusion_corrects_for_density(digits, forest):
     assert_same_up_to_signs(model.embedding_, slow.embedding_ * values**2, atol=1e-8)
 
 
+def test_pca_spectral_and_diffusion_are_one_picture_under_kerf_only(wine):
+    X, y = wine
+
+    def first(method, scheme):
+        model = LeafEmbedding(scheme, method=method, n_components=1, random_state=0).fit(X, y)
+        return model.embedding_[:, 0]
+
+    for method in ("spectral", "diffusion"):
+        for scheme, same in (("kerf", True), ("uniform", False)):
+            likeness = abs(np.corrcoef(first("pca", scheme), first(method, scheme))[0, 1])
+            assert (likeness > 0.999) == same
+    prox = ForestProximity(RandomForestClassifier(10, random_state=0), "kerf").fit(X, y)
+    assert_allclose(prox.proximity().sum(axis=1), 1, rtol=1e-5)
+
+
 def test_mds_keeps_breimans_squared_distances(wine):
     X, y = wine
     prox = ForestProximity(RandomForestClassifier(30, random_state=0), "uniform", dtype=np.float64)
