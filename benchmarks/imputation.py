@@ -139,7 +139,7 @@ class WithoutTarget(ProximityImputer):
 
 METHODS = (
     *("mean/mode", "kNN", "kNN, y", "iterative", "iterative, y"),
-    *("gap", "oob", "uniform", "uniform, no y"),
+    *("default", "default, no y", "gap", "oob", "uniform"),
 )
 
 
@@ -152,8 +152,9 @@ def make(method, y, seed):
     if method.startswith("iterative"):
         imputer = IterativeImputer(max_iter=5, random_state=seed)
         return Encoded(imputer, use_target=use_target, n_skipped=1)
-    if method == "uniform, no y":
-        return WithoutTarget(random_state=seed)
+    if method.startswith("default"):
+        kind = WithoutTarget if method.endswith("no y") else ProximityImputer
+        return kind(random_state=seed)
     return ProximityImputer(ForestProximity(forest(y, seed), method))
 
 
