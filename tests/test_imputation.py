@@ -24,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from leafkernel import ForestProximity, LeafkernelWarning
-from leafkernel.tasks import _known_values
+from leafkernel.tasks import _fillers, _known_values
 from leafkernel.tasks._known_values import Known
 from leafkernel.tasks.imputation import ProximityImputer
 
@@ -301,6 +301,32 @@ def test_predictions_of_a_forest_fill_the_gaps(holes):
     assert_allclose(filled[gaps, 2], forest.predict(others[gaps]), rtol=1e-5)
 
 
+def test_forests_of_large_tables_learn_from_some_rows(holes, monkeypatch):
+    monkeypatch.setattr(_fillers, "_MOST_SAMPLES", 60)
+    X, y = holes
+    imputer = ProximityImputer(n_estimators=10, random_state=0)
+    filled = imputer.fit_transform(X, y)
+    assert present(filled).all()
+    assert {p.n_samples_fit_ for p in imputer.proximities_.values()} == {60}
+    assert_array_equal(filled, imputer.fit_transform(X, y))
+
+
+def test_several_targets_and_wrong_ones(holes):
+    X, y = holes
+    imputer = ProximityImputer(n_estimators=5, max_iter=1, random_state=0)
+    filled = imputer.fit_transform(X, np.column_stack([y, np.linspace(0, 1, len(y))]))
+    assert present(filled).all()
+    assert "iterations: 1" in repr(imputer)
+    with pytest.raises(ValueError, match=r"one or two dimensions; got shape"):
+        imputer.fit(X, np.zeros((len(y), 1, 1)))
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        imputer.fit(X, y[:-1])
+    with pytest.raises(ValueError, match="Input y contains"):
+        imputer.fit(X, np.where(y == 0, np.nan, y))
+    imputer.set_params(proximity=FOREST).fit(X, y)
+    assert not hasattr(imputer, "proximities_")
+
+
 def test_one_column_alone_is_filled_by_its_mean():
     X = np.array([[1.0], [2], [6], [np.nan]])
     imputer = ProximityImputer(n_estimators=50, random_state=0)
@@ -371,12 +397,13 @@ def test_without_proximity_the_median_stays():
 def test_seeds(holes):
     X, y = holes
     first, again, other = (
-        ProximityImputer("gap", max_iter=1, **options).fit_transform(X, y)
+        ProximityImputer("gap", max_iter=1, n_estimators=20, **options).fit_transform(X, y)
         for options in ({"random_state": 3}, {"random_state": 3, "n_jobs": 2}, {"random_state": 4})
     )
     assert_array_equal(first, again)
     assert (first != other).any()
-    drawn = ProximityImputer(random_state=np.random.RandomState(0), max_iter=5, tol=0).fit(X, y)
+    seed = np.random.RandomState(0)
+    drawn = ProximityImputer(n_estimators=10, random_state=seed, max_iter=5, tol=0).fit(X, y)
     assert drawn.changes_[-1] < 0.2 * drawn.changes_[0]  # one seed for all iterations
 
 

@@ -22,8 +22,8 @@ Average = Callable[[Floats, Columns], Floats]
 # Smaller leaves follow the noise of a column.
 _SAMPLES_IN_A_LEAF = 5
 
-# Each tree draws at most this many samples: more would take long and help little.
-_MOST_DRAWN = 10_000
+# Samples that a forest for a column learns from, at most: more take long and help little.
+_MOST_SAMPLES = 10_000
 
 
 class TargetForest:
@@ -108,15 +108,11 @@ class ColumnForests:
 
     def _train(self, filled: Floats, j: int) -> ForestProximity:
         """Return the proximity of a forest that predicts column j where it is present."""
-        present = self._present(j)
+        rows = self._rows(j)
         kind = RandomForestClassifier if self.known.n_categories[j] else RandomForestRegressor
-        forest = kind(
-            min_samples_leaf=_SAMPLES_IN_A_LEAF,
-            max_samples=min(int(present.sum()), _MOST_DRAWN),
-            **self.forest,
-        )
+        forest = kind(min_samples_leaf=_SAMPLES_IN_A_LEAF, **self.forest)
         proximity = ForestProximity(forest, self.scheme, n_jobs=forest.n_jobs)
-        return _fit(proximity, _others(filled[present], j), self.known.values[present, j])
+        return _fit(proximity, _others(filled[rows], j), self.known.values[rows, j])
 
     def _averages(
         self, trained: dict[int, ForestProximity], filled: Floats, gaps: Mask, columns: Columns
@@ -124,14 +120,19 @@ class ColumnForests:
         """Return the columns, shape (m, c), averaged where they have gaps; NaN elsewhere."""
         found = np.full((len(filled), len(columns)), np.nan)
         for c, j in enumerate(columns.tolist()):
-            rows = gaps[:, j]
-            known = replace(self.known, values=self.known.values[self._present(j)])
-            new = known.averages(trained[j], np.array([j]), _others(filled[rows], j))
-            found[rows, c] = new[:, 0]
+            where = gaps[:, j]
+            known = replace(self.known, values=self.known.values[self._rows(j)])
+            new = known.averages(trained[j], np.array([j]), _others(filled[where], j))
+            found[where, c] = new[:, 0]
         return found
 
-    def _present(self, j: int) -> Mask:
-        return np.asarray(~np.isnan(self.known.values[:, j]))
+    def _rows(self, j: int) -> Columns:
+        """Return the samples that the forest for column j learns from, always the same ones."""
+        rows = np.flatnonzero(~np.isnan(self.known.values[:, j]))
+        if len(rows) > _MOST_SAMPLES:
+            rng = np.random.default_rng(self.forest["random_state"])
+            rows = np.sort(rng.choice(rows, _MOST_SAMPLES, replace=False))
+        return rows
 
 
 def read_target_columns(y: Any) -> tuple[Floats, list[int]]:
@@ -139,6 +140,8 @@ def read_target_columns(y: Any) -> tuple[Floats, list[int]]:
     refuse_missing(y)
     targets = np.asarray(y)
     targets = targets[:, None] if targets.ndim == 1 else targets
+    if targets.ndim != 2:
+        raise ValueError(f"y must have one or two dimensions; got shape {targets.shape}.")
     columns, n_classes = [], []
     for column in targets.T:
         if target_of(column) == "classes":

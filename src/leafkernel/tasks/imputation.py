@@ -113,7 +113,8 @@ class ProximityImputer(ProximityTask, OneToOneFeatureMixin, TransformerMixin, Ba
     treated as missing when it is passed through the trees, and stays. With a given forest, a
     missing value may have no proximity to any sample where the column is present. It gets the
     median or mode, with a warning; larger leaves help. Columns with many categories are slow: each
-    category takes a column of sums.
+    category takes a column of sums. A forest for a column learns from at most 10,000 samples, drawn
+    at random.
 
     References
     ----------
@@ -229,9 +230,9 @@ class ProximityImputer(ProximityTask, OneToOneFeatureMixin, TransformerMixin, Ba
 
     def _fill_new(self, values: Floats) -> Floats:
         """Return new samples, shape (m, d), without gaps."""
-        known, gaps = self._filler.known, np.isnan(values)
-        filled = np.where(gaps, known.start[: values.shape[1]], values)
-        return self._settle(known, filled, gaps, self._filler.for_new(gaps))[0]
+        filler, gaps = self._filler, np.isnan(values)
+        filled = np.where(gaps, filler.known.start[: values.shape[1]], values)
+        return self._settle(filler.known, filled, gaps, filler.for_new(gaps))[0]
 
     def _fit(self, X: Any, y: Any) -> tuple[Table, Floats, Mask]:
         """Fit, and return the training samples, their values as floats, and what was missing."""
@@ -253,6 +254,8 @@ class ProximityImputer(ProximityTask, OneToOneFeatureMixin, TransformerMixin, Ba
         filler.finish(filled)
         # Only now does anything change here: a fit that fails leaves an earlier one as it was.
         check_columns(self, X, reset=True)
+        for name in ("proximity_", "proximities_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
         if isinstance(filler, TargetForest):
             self.proximity_ = filler.proximity
         else:
@@ -286,6 +289,11 @@ class ProximityImputer(ProximityTask, OneToOneFeatureMixin, TransformerMixin, Ba
         forest["n_estimators"] = self.n_estimators
         known = Known.of(values, n_categories, self.category_rule)
         return values, ColumnForests(known, n_targets, proximity.weight_scheme, forest)
+
+    def _figures(self) -> dict[str, str]:
+        if not hasattr(self, "changes_"):
+            return {}
+        return {"iterations": f"{self.n_iter_}", **super()._figures()}
 
     def _has_default_forests(self) -> bool:
         return self.proximity is None or is_scheme(self.proximity)
