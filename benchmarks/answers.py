@@ -175,9 +175,9 @@ def phate_of_kernel(data_dir):
         rows.append([name, f"`{scheme}`", *scores])
     show(
         "PHATE from the kernel",
-        'Trustworthiness (10 neighbors) of `LeafEmbedding(method="phate", source="kernel")` in '
-        "distances 1 − p of the same kernel, on a default random forest. The package "
-        "phate gets that kernel as a precomputed affinity. Before, each step of the diffusion "
+        'Trustworthiness (10 neighbors) of `LeafEmbedding(method="phate", source="kernel")`, for '
+        "distances of one minus the proximity, with a default random forest. The package phate "
+        "gets the same kernel as a precomputed affinity. Before, each step of the diffusion "
         "counted twice.",
         ["data", "scheme", "before", "now", "phate"],
         rows,
@@ -199,10 +199,10 @@ def _two_steps(P):
 def _phate(P):
     if importlib.util.find_spec("phate") is None:
         return None
-    import phate  # noqa: PLC0415
-
-    model = phate.PHATE(knn_dist="precomputed_affinity", random_state=0, verbose=0)
     with redirect_stdout(sys.stderr):  # it reports on its stress
+        import phate  # noqa: PLC0415
+
+        model = phate.PHATE(knn_dist="precomputed_affinity", random_state=0, verbose=0)
         return model.fit_transform(P)
 
 
