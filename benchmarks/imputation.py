@@ -244,9 +244,10 @@ PAGE = """# Filling in missing values
 `ProximityImputer` trains a forest for each column with missing values. The forest predicts the
 column from the other columns and the targets; missing values get averages weighted by its
 proximities. If you give it a forest, it does what R's `rfImpute` does: one forest, which predicts
-the targets, fills all columns. This page compares both with scikit-learn's imputers. In short: the
-default is the best or close to the best on most data sets, takes mixed tables without any encoding,
-and needs more time than the others.
+the targets, fills all columns. This page compares both with scikit-learn's imputers. In short: on
+training rows, the default and `IterativeImputer` with the targets are the two most accurate
+methods; on new rows several are close. The default takes mixed tables without any encoding, and is
+the slowest.
 
 ![Handwritten digits with a patch hidden, and filled in three ways](images/imputation.png)
 
@@ -260,7 +261,7 @@ This page is made by
 python benchmarks/imputation.py --data-dir DIR
 ```
 
-which took {minutes} minutes on one core of a shared machine ({versions});
+which took {minutes} minutes on one core of a busy machine ({versions});
 `benchmarks/imputation.csv` holds the means behind it.
 
 **What was done.** Seven data sets, at most 400 rows of each. From every column a fifth of the
@@ -324,7 +325,8 @@ the filled training rows. Differences of 0.02 mean little here.
   column of floats gets fractions, even if all of its present values are whole: use
   `X.convert_dtypes()` in pandas to make integers of it. The command `leafkernel impute` reads files
   without types, so it fills whole numbers into each column whose present values are all whole.
-- **Time.** Seconds for the fit and the new rows, on average over data sets:
+- **Time.** The default trains a forest for each column in each iteration. Seconds for the fit and
+  the new rows, on average over data sets:
   {times}.
 """
 
