@@ -139,7 +139,7 @@ class WithoutTarget(ProximityImputer):
 
 METHODS = (
     *("mean/mode", "kNN", "kNN, y", "iterative", "iterative, y"),
-    *("gap", "oob", "uniform", "uniform, no y"),
+    *("default", "default, no y", "gap", "oob", "uniform"),
 )
 
 
@@ -152,8 +152,9 @@ def make(method, y, seed):
     if method.startswith("iterative"):
         imputer = IterativeImputer(max_iter=5, random_state=seed)
         return Encoded(imputer, use_target=use_target, n_skipped=1)
-    if method == "uniform, no y":
-        return WithoutTarget(random_state=seed)
+    if method.startswith("default"):
+        kind = WithoutTarget if method.endswith("no y") else ProximityImputer
+        return kind(random_state=seed)
     return ProximityImputer(ForestProximity(forest(y, seed), method))
 
 
@@ -240,17 +241,19 @@ def write_page(results, seconds):
 
 PAGE = """# Filling in missing values
 
-`ProximityImputer` does what R's `rfImpute` does: it trains a forest on the table with medians and
-modes filled in, replaces them by averages weighted by proximity, and starts again with those.
-This page compares it with what scikit-learn has. In short: it takes mixed tables without any
-encoding, and is nearly always better than means and modes; but on most of the data sets here a
-regression of each column on the others (`IterativeImputer`) or nearest neighbours come nearer to
-the truth.
+`ProximityImputer` trains a forest for each column with missing values. The forest predicts the
+column from the other columns and the targets; missing values get averages weighted by its
+proximities. If you give it a forest, it does what R's `rfImpute` does: one forest, which predicts
+the targets, fills all columns. This page compares both with scikit-learn's imputers. In short: on
+training rows, the default and `IterativeImputer` with the targets are the two most accurate
+methods; on new rows several are close. The default takes mixed tables without any encoding, and is
+the slowest.
 
 ![Handwritten digits with a patch hidden, and filled in three ways](images/imputation.png)
 
-*Digits that each lost a patch, filled in by the column means, by nearest neighbours (a little
-better here), and by RF-GAP proximity: `examples/plot_imputation.py`; errors in shades of 16.*
+*Digits that each lost a patch, filled by the column means, by nearest neighbors (a little better
+here), and by RF-GAP proximities of one forest: `examples/plot_imputation.py`; errors in shades of
+16.*
 
 This page is made by
 
@@ -258,23 +261,24 @@ This page is made by
 python benchmarks/imputation.py --data-dir DIR
 ```
 
-which took {minutes} minutes on one core of a shared machine ({versions});
+which took {minutes} minutes on one core of a busy machine ({versions});
 `benchmarks/imputation.csv` holds the means behind it.
 
 **What was done.** Seven data sets, at most 400 rows of each. From every column a fifth of the
 values is removed: completely at random (MCAR), or not at random (MNAR), with a chance that grows
 with the value's rank from 0 to 40%. 70% of the rows train; the others are new, and their targets
 are hidden. Means of three repeats, the best of each row in bold, and mean ranks of the methods (1
-is best of nine).
+is best of ten).
 
-- `gap`, `oob` and `uniform` are `ProximityImputer` with that weight scheme, a default forest of
-  100 trees, and five iterations at most. They use the targets of the training rows: that is what
-  they are for. `uniform, no y` is the default without targets.
+- *default* is `ProximityImputer()`, with the targets of the training rows. *default, no y* is the
+  same without targets.
+- `gap`, `oob` and `uniform` are `ProximityImputer(ForestProximity(forest, scheme))`: one forest of
+  100 trees for the targets, as in `rfImpute`.
 - *kNN* (`KNNImputer()`) and *iterative* (`IterativeImputer(max_iter=5)`, Bayesian ridge
   regression) get standardised columns and an indicator for each category. As such they see X
   alone. *kNN, y* and *iterative, y* get the targets as columns too, missing for new rows: a fair
   match for ours, and the better one of the two.
-- Nothing was tuned, for any side.
+- Nothing was tuned for these data sets.
 
 ## Numbers, training rows
 
@@ -304,30 +308,26 @@ the filled training rows. Differences of 0.02 mean little here.
 
 {score}
 
-## Where it loses, and when to use it
+## When to use it
 
-- **Linear relations.** Breast cancer has ten quantities measured three ways: a regression has
-  half the error of any proximity, and on diabetes it is ahead too. A forest for y looks at the
-  other columns only as far as they help with y, and means over similar rows shrink towards the
-  middle.
+- **Linear relations.** Breast cancer has ten quantities measured three ways. There, and on
+  diabetes, a linear regression (*iterative*) is the best.
+- **One forest for the targets** (`gap`, `oob`, `uniform`) is faster, but usually less accurate. It
+  looks at the other columns only as far as they predict the targets. Its trees also split on the
+  values that were filled in before, and so confirm them: a missing category often stays the most
+  frequent one.
 - **Values that are not missing at random.** Every method has larger errors on numbers there.
   Averages of present values cannot reach past them; a regression can.
-- **Before a supervised model.** The three schemes with targets have the worst mean ranks under
-  MNAR (see wine and penguins): targets help to fill in training rows but not new ones, so the two
-  are not filled in alike. Differences are small otherwise, and the plain mean does well: a forest
-  can see by it that a value was missing. Where prediction is all that counts, fill in without y,
-  or by another method.
-- **Without targets** random trees know little: clearly better than the mean on iris and penguins,
-  hardly elsewhere.
-- **Time.** It trains a forest in each iteration. Seconds for the fit and the new rows, on average
-  over data sets:
+- **Before a supervised model.** Targets help to fill the training rows but not new ones, so the two
+  are not filled in the same way. Differences are small, and the plain mean does well: a forest can
+  see by it that a value was missing. If prediction is all that counts, fill in without y.
+- **Whole numbers.** Columns of an integer type are filled with whole numbers and stay integers. A
+  column of floats gets fractions, even if all of its present values are whole: use
+  `X.convert_dtypes()` in pandas to make integers of it. The command `leafkernel impute` reads files
+  without types, so it fills whole numbers into each column whose present values are all whole.
+- **Time.** The default trains a forest for each column in each iteration. Seconds for the fit and
+  the new rows, on average over data sets:
   {times}.
-
-Use it where relations are not linear and types are mixed (on titanic a proximity is the best on
-numbers in all four cases, and never far off on categories); where the training rows themselves
-matter and their targets are part of what is known about them: exploring, plotting, distances by
-the same forest; or where you want what `rfImpute` gives, in Python and without its matrix of all
-pairs. Of the schemes, `uniform` is the best of ours on training rows and `gap` on new ones.
 """
 
 

@@ -63,14 +63,18 @@ def processes(above, below):
     X = x[:, None]
 
     def process(kernel):
-        return GaussianProcessRegressor(ConstantKernel() * kernel + WhiteKernel(), normalize_y=True)
+        return GaussianProcessRegressor(kernel, normalize_y=True)
 
     # The forest learns from one half what is alike, the process from the other half what is there:
     # a forest that has seen the same targets would make it too sure of itself.
     forest = RandomForestRegressor(300, min_samples_leaf=10, random_state=0)
     prox = ForestProximity(forest, "uniform").fit(X[:100], y[:100])
     models = {
-        "RBF, from 200 points": (above, SMOOTH, process(RBF()).fit(X, y)),
+        "RBF, from 200 points": (
+            above,
+            SMOOTH,
+            process(ConstantKernel() * RBF() + WhiteKernel()).fit(X, y),
+        ),
         "ForestKernel, from 100, its forest from 100 others": (
             below,
             LEAVES,

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.linalg import eigh
+from scipy.spatial.distance import pdist, squareform
 from sklearn.datasets import load_digits, load_wine, make_classification
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
@@ -115,6 +116,21 @@ def test_diffusion_corrects_for_density(digits, forest):
     assert_same_up_to_signs(model.embedding_, slow.embedding_ * values**2, atol=1e-8)
 
 
+def test_pca_spectral_and_diffusion_are_one_picture_under_kerf_only(wine):
+    X, y = wine
+
+    def first(method, scheme):
+        model = LeafEmbedding(scheme, method=method, n_components=1, random_state=0).fit(X, y)
+        return model.embedding_[:, 0]
+
+    for method in ("spectral", "diffusion"):
+        for scheme, same in (("kerf", True), ("uniform", False)):
+            likeness = abs(np.corrcoef(first("pca", scheme), first(method, scheme))[0, 1])
+            assert (likeness > 0.999) == same
+    prox = ForestProximity(RandomForestClassifier(10, random_state=0), "kerf").fit(X, y)
+    assert_allclose(prox.proximity().sum(axis=1), 1, rtol=1e-5)
+
+
 def test_mds_keeps_breimans_squared_distances(wine):
     X, y = wine
     prox = ForestProximity(RandomForestClassifier(30, random_state=0), "uniform", dtype=np.float64)
@@ -169,6 +185,19 @@ def test_pictures_keep_the_classes_apart(digits, forest, method, source):
     assert np.isfinite(placed).all()
     neighbors = KNeighborsClassifier(10).fit(model.embedding_, y)
     assert neighbors.score(placed, y_new) > 0.6  # two principal components give 0.5
+
+
+@pytest.mark.parametrize("scheme", ["kerf", "gap"])
+def test_phate_of_few_samples_smooths_no_more_than_its_time(wine, scheme):
+    X, y = wine
+    prox = ForestProximity(RandomForestClassifier(30, random_state=0), scheme, dtype=np.float64)
+    model = LeafEmbedding(prox, method="phate", source="kernel", parameters={"time": 3})
+    found = model.fit_transform(X, y)
+    P = model.proximity_.proximity().toarray()
+    walk = (P + P.T) / (P + P.T).sum(axis=1, keepdims=True)
+    potential = -np.log(np.linalg.matrix_power(walk, 3) + 1e-7)
+    expected = _metric_mds(squareform(pdist(potential)), 2)
+    assert_same_up_to_signs(found, expected, atol=1e-3 * np.abs(expected).max())
 
 
 def test_phate_over_landmarks_is_near_phate_over_all(digits, forest):

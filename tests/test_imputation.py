@@ -24,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from leafkernel import ForestProximity, LeafkernelWarning
-from leafkernel.tasks import _known_values
+from leafkernel.tasks import _fillers, _known_values
 from leafkernel.tasks._known_values import Known
 from leafkernel.tasks.imputation import ProximityImputer
 
@@ -169,7 +169,7 @@ masks = st.lists(st.lists(st.booleans(), min_size=3, max_size=3), min_size=25, m
 
 
 @settings(max_examples=12)
-@given(masks, st.sampled_from(["gap", "oob", "uniform", None]))
+@given(masks, st.sampled_from(["gap", "oob", "uniform", "columns", None]))
 @pytest.mark.filterwarnings("ignore:.*missing values have no proximity")
 def test_any_mask(mask, scheme):
     rng = np.random.default_rng(0)
@@ -180,10 +180,11 @@ def test_any_mask(mask, scheme):
     holes = np.where(missing, np.nan, X)
     forest = RandomForestClassifier(5, random_state=0)
     embedding = RandomTreesEmbedding(5, random_state=0)
+    proximity = ForestProximity(forest, scheme or "uniform") if scheme != "columns" else None
+    if scheme is None:
+        proximity.set_params(forest=embedding)
     imputer = ProximityImputer(
-        ForestProximity(forest, scheme) if scheme else ForestProximity(embedding, "uniform"),
-        categorical_features=[2],
-        max_iter=2,
+        proximity, categorical_features=[2], max_iter=2, n_estimators=5, random_state=0
     )
     y = np.arange(25) % 3 if scheme else None
     for filled in (imputer.fit_transform(holes, y), imputer.transform(holes)):
@@ -248,24 +249,116 @@ def test_without_targets(iris, rng):
     X, _ = iris
     missing = rng.random(X.shape) < 0.1
     holes = np.where(missing, np.nan, X)
-    imputer = ProximityImputer(random_state=0)
+    imputer = ProximityImputer(n_estimators=20, random_state=0)
     error = np.abs(imputer.fit_transform(holes) - X)[missing].mean()
-    assert imputer.proximity_.scheme_.name == "uniform"
-    assert error < 0.7 * np.abs(np.nanmedian(holes, axis=0) - X)[missing].mean()
-    with pytest.raises(ValueError, match="needs in-bag weights"):
-        ProximityImputer("gap").fit(holes)
+    assert error < 0.4 * np.abs(np.nanmedian(holes, axis=0) - X)[missing].mean()
+    assert np.abs(imputer.transform(holes) - X)[missing].mean() < 1.5 * error
 
 
-def test_default_forests_follow_the_targets(diabetes, holes):
-    X, y = diabetes
-    X = X.copy()
-    X[::9, 3] = np.nan
-    numbers = ProximityImputer(max_iter=1, random_state=0).fit(X, y + 0.5)
-    assert isinstance(numbers.proximity_.forest_, RandomForestRegressor)
-    classes = ProximityImputer("oob", max_iter=1, random_state=0).fit(*holes)
-    assert isinstance(classes.proximity_.forest_, RandomForestClassifier)
-    assert classes.proximity_.scheme_.name == "oob"
-    assert numbers.proximity_.scheme_.name == "gap"
+def test_each_column_has_a_forest_of_its_own(holes):
+    X, y = holes
+    X = np.where(np.arange(5) == 1, 1.0, X)  # complete
+    imputer = ProximityImputer(
+        "oob", n_estimators=5, categorical_features=[4], max_iter=1, random_state=0
+    ).fit(X, y)
+    kinds = {j: type(p.forest_) for j, p in imputer.proximities_.items()}
+    classifier, regressor = RandomForestClassifier, RandomForestRegressor
+    assert kinds == {0: regressor, 2: regressor, 3: regressor, 4: classifier}
+    assert {p.scheme_.name for p in imputer.proximities_.values()} == {"oob"}
+    assert {p.forest_.n_features_in_ for p in imputer.proximities_.values()} == {4}
+    new = np.where(np.arange(5) == 1, np.nan, X[:3])
+    assert_array_equal(imputer.transform(new)[:, 1], 1)
+
+
+@pytest.mark.parametrize("scheme", ["gap", "uniform"])
+def test_a_column_that_follows_the_targets_is_filled_by_them(rng, scheme):
+    y = np.repeat([0, 1, 2], 50)
+    X = pd.DataFrame(rng.normal(size=(150, 4)), columns=list("abcd"))
+    X = X.assign(kind=np.array(["x", "y", "z"])[y], level=10.0 * y)
+    holes = X.copy()
+    for name in ("kind", "level"):
+        holes.loc[rng.choice(150, 30, replace=False), name] = None
+    # Neither column may give the other away.
+    for name, other in (("kind", "level"), ("level", "kind")):
+        imputer = ProximityImputer(scheme, n_estimators=20, random_state=0)
+        filled = imputer.fit_transform(holes.drop(columns=other), y)
+        gaps = holes[name].isna()
+        if name == "kind":
+            assert (filled[name] == X[name])[gaps].all()
+        else:
+            assert np.abs(filled[name] - X[name])[gaps].mean() < 1
+
+
+def test_predictions_of_a_forest_fill_the_gaps(holes):
+    X, y = holes
+    X = np.where((np.arange(5) == 2) | ~np.isnan(X), X, 0.0)
+    imputer = ProximityImputer(n_estimators=10, random_state=0, max_iter=1)
+    filled = imputer.fit_transform(X, y)
+    gaps = np.isnan(X[:, 2])
+    others = np.column_stack([np.delete(X, 2, axis=1), y])
+    forest = RandomForestRegressor(10, min_samples_leaf=5, random_state=0)
+    forest.fit(others[~gaps], X[~gaps, 2])
+    assert_allclose(filled[gaps, 2], forest.predict(others[gaps]), rtol=1e-5)
+
+
+def test_forests_of_large_tables_learn_from_some_rows(holes, monkeypatch):
+    monkeypatch.setattr(_fillers, "_MOST_SAMPLES", 60)
+    X, y = holes
+    imputer = ProximityImputer(n_estimators=10, random_state=0)
+    filled = imputer.fit_transform(X, y)
+    assert present(filled).all()
+    assert {p.n_samples_fit_ for p in imputer.proximities_.values()} == {60}
+    assert_array_equal(filled, imputer.fit_transform(X, y))
+
+
+def test_several_targets_and_wrong_ones(holes):
+    X, y = holes
+    imputer = ProximityImputer(n_estimators=5, max_iter=1, random_state=0)
+    filled = imputer.fit_transform(X, np.column_stack([y, np.linspace(0, 1, len(y))]))
+    assert present(filled).all()
+    assert "iterations: 1" in repr(imputer)
+    with pytest.raises(ValueError, match=r"one or two dimensions; got shape"):
+        imputer.fit(X, np.zeros((len(y), 1, 1)))
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        imputer.fit(X, y[:-1])
+    with pytest.raises(ValueError, match="Input y contains"):
+        imputer.fit(X, np.where(y == 0, np.nan, y))
+    imputer.set_params(proximity=FOREST).fit(X, y)
+    assert not hasattr(imputer, "proximities_")
+
+
+def test_one_column_alone_is_filled_by_its_mean():
+    X = np.array([[1.0], [2], [6], [np.nan]])
+    imputer = ProximityImputer(n_estimators=50, random_state=0)
+    assert_allclose(imputer.fit_transform(X)[3], 3, atol=0.5)
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "UInt8", "int64[pyarrow]"])
+def test_integers_stay_integers(rng, dtype):
+    if "pyarrow" in dtype:
+        pytest.importorskip("pyarrow")
+    numbers = rng.integers(0, 250, 60)
+    X = pd.DataFrame({"n": pd.array(numbers, dtype=dtype), "x": numbers + rng.normal(size=60)})
+    X.loc[::7, "n"] = pd.NA
+    imputer = ProximityImputer(n_estimators=10, random_state=0)
+    for filled in (imputer.fit_transform(X), imputer.transform(X)):
+        assert filled["n"].dtype == dtype
+        assert np.abs(filled["n"].astype(float) - numbers).max() < 60
+    # In a table with another type, the values are whole as well.
+    floats = imputer.transform(X.astype({"n": "Float64"}))["n"]
+    assert floats.dtype == "Float64"
+    assert (floats % 1 == 0).all()
+    # The type decides: floats get fractions, even if the present ones are whole.
+    imputer.fit(X.astype({"n": "Float64"}))
+    assert (imputer.transform(X.astype({"n": "Float64"}))["n"] % 1 != 0).any()
+    assert imputer.transform(X)["n"].dtype in ("Float64", "double[pyarrow]")
+
+
+def test_integers_at_the_end_of_their_range():
+    most = np.iinfo(np.int64).max
+    X = pd.DataFrame({"n": pd.array([most, None] * 10, dtype="Int64"), "x": np.arange(20.0)})
+    filled = ProximityImputer(n_estimators=5, random_state=0).fit_transform(X)
+    assert filled["n"].tolist() == [most] * 20
 
 
 @pytest.mark.parametrize(
@@ -304,12 +397,13 @@ def test_without_proximity_the_median_stays():
 def test_seeds(holes):
     X, y = holes
     first, again, other = (
-        ProximityImputer("gap", max_iter=1, **options).fit_transform(X, y)
+        ProximityImputer("gap", max_iter=1, n_estimators=20, **options).fit_transform(X, y)
         for options in ({"random_state": 3}, {"random_state": 3, "n_jobs": 2}, {"random_state": 4})
     )
     assert_array_equal(first, again)
     assert (first != other).any()
-    drawn = ProximityImputer(random_state=np.random.RandomState(0), max_iter=5, tol=0).fit(X, y)
+    seed = np.random.RandomState(0)
+    drawn = ProximityImputer(n_estimators=10, random_state=seed, max_iter=5, tol=0).fit(X, y)
     assert drawn.changes_[-1] < 0.2 * drawn.changes_[0]  # one seed for all iterations
 
 
@@ -349,8 +443,7 @@ def test_frames_come_out_as_they_came_in(frame):
         assert list(filled.index) == list(X.index)
         assert not filled.isna().any(axis=None)
         for name in X.columns:
-            expected = "Float64" if name == "count" else X[name].dtype
-            assert filled[name].dtype == expected, name
+            assert filled[name].dtype == X[name].dtype, name
             seen = X[name].notna()
             assert (filled[name][seen] == X[name][seen]).all(), name
     assert_array_equal(imputer.is_categorical_, X.columns.isin(["kind", "text", "flag", "thing"]))
@@ -384,7 +477,7 @@ def test_polars(frame):
     polars = pl.DataFrame([pl.Series(k, v, dtype=kinds.get(k)) for k, v in columns.items()])
     filled = with_scheme("gap", max_iter=2).fit_transform(polars, y)
     expected = with_scheme("gap", max_iter=2).fit_transform(X[names], y)
-    assert filled.schema == {**polars.schema, "count": pl.Float64}
+    assert filled.schema == polars.schema
     for name in names:
         assert filled[name].to_list() == expected[name].tolist()
 
@@ -509,6 +602,7 @@ def test_wrong_tables(frame):
 @parametrize_with_checks(
     [
         ProximityImputer(RandomForestClassifier(5, random_state=0), max_iter=1),
+        ProximityImputer(n_estimators=5, max_iter=1, random_state=0),
         ProximityImputer(
             ForestProximity(RandomTreesEmbedding(5, random_state=0), "uniform"), max_iter=2
         ),

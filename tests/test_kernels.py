@@ -5,10 +5,14 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.cluster import DBSCAN
-from sklearn.datasets import load_wine
-from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.datasets import load_diabetes, load_wine
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import ConstantKernel, WhiteKernel
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
 from sklearn.metrics import adjusted_rand_score
@@ -16,7 +20,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, LinearSVC
 
-from leafkernel import ForestProximity
+from leafkernel import ForestProximity, LeafkernelWarning
 from leafkernel.tasks import ForestKernel, ProximityKernel, ProximityNeighborsTransformer
 
 
@@ -67,33 +71,44 @@ def test_searches_reach_into_the_forest(wine):
     assert search.best_estimator_[0].proximity_.n_samples_fit_ == len(y)
 
 
-def test_gaussian_process_with_a_forest_as_covariance(diabetes):
+def extra_trees(X, y):
+    forest = ExtraTreesRegressor(max_features=1 / 3, min_samples_leaf=10, random_state=0)
+    return ForestProximity(forest, "uniform", dtype=np.float64).fit(X, y)
+
+
+def test_forest_as_covariance(diabetes):
     X, y = diabetes
-    forest = RandomForestRegressor(40, min_samples_leaf=5, random_state=0)
-    prox = ForestProximity(forest, "uniform", dtype=np.float64).fit(X[:100], y[:100])
-    kernel = ForestKernel(prox)
+    prox = extra_trees(X[:100], y[:100])
+    kernel = ForestKernel(prox, signal=2.0, noise=0.5)
     K = kernel(X[100:150])
-    assert_allclose(
-        K, prox.query_map(X[100:150]).toarray() @ prox.query_map(X[100:150]).toarray().T
-    )
-    assert np.linalg.eigvalsh(K).min() > -1e-10
+    coordinates = prox.query_map(X[100:150]).toarray()
+    assert_allclose(K, 2 * coordinates @ coordinates.T + 0.5 * np.eye(50))
+    assert np.linalg.eigvalsh(K).min() > 0.5 - 1e-10
     assert_allclose(kernel.diag(X[:5]), np.diag(kernel(X[:5])))
     assert_allclose(kernel(X[:5], X[5:9]), kernel(X[:9])[:5, 5:])
-    process = GaussianProcessRegressor(
-        ConstantKernel(1.0) * kernel + WhiteKernel(0.5), normalize_y=True, random_state=0
-    )
-    mean, deviation = process.fit(X[100:180], y[100:180]).predict(X[180:], return_std=True)
-    assert np.isfinite(mean).all()
-    assert (deviation > 0).all()
-    assert np.corrcoef(mean, y[180:])[0, 1] > 0.3
-    # The mean by hand, with the constant and the noise that were learnt.
-    learnt = process.kernel_
-    constant, noise = learnt.k1.k1.constant_value, learnt.k2.noise_level
-    targets = y[100:180]
-    K = constant * kernel(X[100:180]) + noise * np.eye(80)
-    weights = np.linalg.solve(K, (targets - targets.mean()) / targets.std())
-    expected = constant * kernel(X[180:], X[100:180]) @ weights
-    assert_allclose(mean, expected * targets.std() + targets.mean(), rtol=1e-4)
+    again = clone(kernel)
+    assert_allclose(again.theta, np.log([0.5, 2.0]))
+    _, gradient = kernel(X[:9], eval_gradient=True)
+    for k in range(2):
+        step = 1e-6 * np.eye(2)[k]
+        higher = kernel.clone_with_theta(kernel.theta + step)(X[:9])
+        lower = kernel.clone_with_theta(kernel.theta - step)(X[:9])
+        assert_allclose(gradient[..., k], (higher - lower) / 2e-6, atol=1e-8)
+
+
+def test_gaussian_process_with_a_forest_as_covariance():
+    """With its own noise it is no worse than the forest, and its intervals cover what they say."""
+    X, y = load_diabetes(return_X_y=True)
+    forest = RandomForestRegressor(100, random_state=0).fit(X[:300], y[:300])
+    kernel = ForestKernel(extra_trees(X[:300], y[:300]))
+    process = GaussianProcessRegressor(kernel, normalize_y=True).fit(X[:300], y[:300])
+    assert process.score(X[300:], y[300:]) >= forest.score(X[300:], y[300:])
+    mean, deviation = process.predict(X[300:], return_std=True)
+    assert 0.85 < (np.abs(mean - y[300:]) < 1.645 * deviation).mean() < 0.95
+    # The mean by hand, with the signal and the noise that were learned.
+    weights = np.linalg.solve(process.kernel_(X[:300]), (y[:300] - y[:300].mean()) / y[:300].std())
+    expected = process.kernel_(X[300:], X[:300]) @ weights
+    assert_allclose(mean, expected * y[:300].std() + y[:300].mean(), rtol=1e-6)
 
 
 def test_covariances_must_be_one_function(wine):
@@ -167,3 +182,36 @@ def test_names_of_kernel_columns(wine):
     assert (
         cross_val_score(make_pipeline(kernel, SVC(kernel="precomputed")), X, y, cv=3).mean() > 0.9
     )
+
+
+@pytest.mark.parametrize(
+    ("scheme", "options"),
+    [
+        ("gap", {}),
+        ("gap", {"symmetrize": True}),
+        ("oob", {}),
+        ("ih", {}),
+        ("kerf", {"diagonal": "zero"}),
+    ],
+)
+def test_kernels_that_are_not_positive_semidefinite_warn(wine, scheme, options):
+    X, y = wine
+    prox = ForestProximity(RandomForestClassifier(60, random_state=0), scheme, **options)
+    with pytest.warns(LeafkernelWarning, match=r"not positive semidefinite.*Use 'kerf'"):
+        ProximityKernel(prox).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "options"),
+    [
+        ("kerf", {}),
+        ("uniform", {"diagonal": "one"}),
+        ("oob_separable", {}),
+        ("kerf", {"diagonal": "one"}),
+    ],
+)
+def test_other_kernels_are_positive_semidefinite(wine, scheme, options):
+    X, y = wine
+    forest = RandomForestClassifier(60, random_state=0)
+    prox = ForestProximity(forest, scheme, dtype=np.float64, **options)
+    assert np.linalg.eigvalsh(ProximityKernel(prox).fit_transform(X, y)).min() > -1e-10

@@ -54,11 +54,6 @@ class Known:
             scale[j] = deviation if deviation > 0 else 1.0
         return cls(values, n_categories, start, scale, rule)
 
-    @property
-    def has_gaps(self) -> Mask:
-        """Whether each column (d,) has missing values."""
-        return np.asarray(np.isnan(self.values).any(axis=0))
-
     def averages(
         self, proximity: ForestProximity, columns: npt.NDArray[np.intp], X: Floats | None = None
     ) -> Floats:

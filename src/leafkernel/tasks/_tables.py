@@ -35,6 +35,9 @@ class Table(Protocol):
     def is_text(self, j: int) -> bool:
         """Return whether column j can only be categories; refuse what is neither."""
 
+    def is_integer(self, j: int) -> bool:
+        """Return whether column j has an integer type."""
+
     def levels(self, j: int) -> list[Any] | None:
         """Return the categories that the column's type declares, in order, if it declares any."""
 
@@ -87,6 +90,9 @@ class ArrayTable:
     def is_text(self, j: int) -> bool:
         return False
 
+    def is_integer(self, j: int) -> bool:
+        return False
+
     def levels(self, j: int) -> list[Any] | None:
         return None
 
@@ -136,6 +142,9 @@ class PandasTable:
             return True
         raise _neither(self.label(j), dtype)
 
+    def is_integer(self, j: int) -> bool:
+        return bool(self.pandas.api.types.is_integer_dtype(self.X.dtypes.iloc[j]))
+
     def levels(self, j: int) -> list[Any] | None:
         dtype = self.X.dtypes.iloc[j]
         known = isinstance(dtype, self.pandas.CategoricalDtype)
@@ -152,16 +161,18 @@ class PandasTable:
 
     def completed(self, columns: dict[int, tuple[Mask, Array]]) -> Any:
         result = self.X.copy()
-        for j, (where, values) in columns.items():
-            column = result.iloc[:, j].copy()
+        for j, (where, found) in columns.items():
+            column, values = result.iloc[:, j].copy(), found
             if isinstance(column.dtype, self.pandas.CategoricalDtype):
                 unknown = [v for v in dict.fromkeys(values) if v not in column.cat.categories]
                 column = column.cat.add_categories(unknown)
-            elif values.dtype.kind == "f" and self.pandas.api.types.is_integer_dtype(column.dtype):
-                arrow = isinstance(column.dtype, self.pandas.ArrowDtype)
-                column = column.astype("double[pyarrow]" if arrow else "Float64")
-            if where.any():
-                column.iloc[np.flatnonzero(where)] = self.pandas.array(values, dtype=column.dtype)
+            elif values.dtype.kind == "f" and self.is_integer(j):
+                if (values == np.rint(values)).all():
+                    values = _integers(values, column.dtype.numpy_dtype)
+                else:  # the column had a float type in fit
+                    arrow = isinstance(column.dtype, self.pandas.ArrowDtype)
+                    column = column.astype("double[pyarrow]" if arrow else "Float64")
+            column.iloc[np.flatnonzero(where)] = self.pandas.array(values, dtype=column.dtype)
             result.isetitem(j, column)
         return result
 
@@ -185,6 +196,9 @@ class PolarsTable:
             return True
         raise _neither(self.label(j), dtype)
 
+    def is_integer(self, j: int) -> bool:
+        return bool(self.X.dtypes[j].is_integer())
+
     def levels(self, j: int) -> list[Any] | None:
         dtype = self.X.dtypes[j]
         return list(dtype.categories) if dtype == self.polars.Enum else None
@@ -199,9 +213,11 @@ class PolarsTable:
 
     def completed(self, columns: dict[int, tuple[Mask, Array]]) -> Any:
         result = []
-        for j, (where, values) in columns.items():
-            column = self.X.to_series(j)
+        for j, (where, found) in columns.items():
+            column, values = self.X.to_series(j), found
             dtype = column.dtype
+            if values.dtype.kind == "f" and dtype.is_integer() and (values % 1 == 0).all():
+                values = _integers(values, np.dtype(str(dtype).lower())).astype(object)
             if values.dtype.kind == "f":
                 numbers = self.numbers(j)
                 numbers[where] = values
@@ -216,10 +232,11 @@ class PolarsTable:
 
 @dataclass(frozen=True)
 class Column:
-    """What fit learned of a column: how to name it, and its categories unless it holds numbers."""
+    """What fit learned of a column: its name, its categories if it has any, and its type."""
 
     label: str
     categories: tuple[Any, ...] | None
+    is_integer: bool = False
 
     @property
     def n_categories(self) -> int:
@@ -248,9 +265,9 @@ class Column:
         return codes, missing
 
     def decode(self, numbers: Floats) -> Array:
-        """Return numbers as they are, or the categories of those numbers as objects."""
+        """Return numbers, whole ones for integers, or the categories of numbers as objects."""
         if self.categories is None:
-            return numbers
+            return np.rint(numbers) if self.is_integer else numbers
         decoded: Array = _object_array(self.categories)[numbers.astype(np.intp)]
         return decoded
 
@@ -267,7 +284,8 @@ class Schema:
         columns = []
         for j in range(table.shape[1]):
             is_category = table.is_text(j) or listed[j]
-            columns.append(Column(table.label(j), _categories(table, j) if is_category else None))
+            categories = _categories(table, j) if is_category else None
+            columns.append(Column(table.label(j), categories, table.is_integer(j)))
         return cls(tuple(columns))
 
     def encode(self, table: Table) -> tuple[Floats, Mask]:
@@ -335,6 +353,12 @@ def is_missing(value: Any) -> bool:
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
+
+
+def _integers(values: Floats, dtype: Any) -> Array:
+    """Return whole floats as integers; rounding may have led out of the range of the type."""
+    limits = np.iinfo(dtype)
+    return np.array([min(max(int(v), limits.min), limits.max) for v in values], dtype=dtype)
 
 
 def _object_array(values: Any) -> Array:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from leafkernel._validation import (
-    LeafkernelWarning,
     check_choice,
     check_columns,
     check_count,
@@ -24,36 +21,38 @@ from leafkernel._validation import (
 from leafkernel.forests import is_fitted as is_fitted_forest
 from leafkernel.forests.wrapped import unfreeze
 from leafkernel.proximity import ForestProximity
-from leafkernel.schemes import WeightScheme
-from leafkernel.tasks._base import ProximityTask, is_fitted
+from leafkernel.tasks._base import ProximityTask, is_fitted, is_scheme
+from leafkernel.tasks._fillers import (
+    Average,
+    ColumnForests,
+    TargetForest,
+    read_target_columns,
+)
 from leafkernel.tasks._known_values import CategoryRule, Floats, Known, Mask
 from leafkernel.tasks._tables import Schema, Table, list_columns, read_table
 
-Columns = npt.NDArray[np.intp]
-
 
 class ProximityImputer(ProximityTask, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    r"""Fill in missing values from similar training samples, as R's ``rfImpute`` does.
+    r"""Fill in missing values from similar training samples.
 
-    Start from each column's median (numbers) or mode (categories). Then, again and again, train the
-    forest on the filled table and the targets, and give every missing value the mean of the present
-    ones, weighted by proximity, or the category that has most proximity in total:
+    Start from each column's median (numbers) or mode (categories). In each iteration, train a
+    forest for each column with missing values: it predicts the column from the other columns and
+    the targets, where the column is present. Then give every missing value the mean of the present
+    values, weighted by proximity, or the category with the largest total proximity:
 
     .. math:: \hat x_{ij} = \frac{\sum_{k:\, x_{kj} \text{ present}} P_{ik}\, x_{kj}}
                                  {\sum_{k:\, x_{kj} \text{ present}} P_{ik}}
 
-    All columns are filled at once from sums P @ values, so P is never formed. What is present is
-    never changed.
+    With the default scheme "gap" these are the predictions of that forest, as in R's missForest. P
+    is never formed, and values that are present are never changed.
 
     Parameters
     ----------
     proximity : ForestProximity, forest, scheme or None, default=None
-        Where the similarity comes from: "gap" on a random forest by default, and without targets
-        "uniform" on a :class:`~sklearn.ensemble.RandomTreesEmbedding`, whose trees draw no
-        bootstrap and so have no "gap". It is trained anew in every iteration, on an array of
-        floats with a number for each category: one that is fitted already is refused. "oob" is what
-        ``rfImpute`` takes, at the cost of every pair of samples that share a leaf; for very many
-        samples use "gap" or "oob_separable".
+        The weight scheme of the similarity, "gap" by default. If a forest or a proximity is given
+        instead, it is trained on the targets in every iteration, and fills all columns, as R's
+        ``rfImpute`` does. It must not be fitted. "oob" is the scheme of ``rfImpute``. One forest is
+        faster than one for each column, but usually less accurate: see Notes.
     categorical_features : array-like of bool, int or str, default=None
         Columns to take as categories, as a mask, as positions or as names. In data frames, those
         that hold text, objects, booleans or categories always are.
@@ -64,19 +63,23 @@ class ProximityImputer(ProximityTask, OneToOneFeatureMixin, TransformerMixin, Ba
     max_iter : int, default=5
         Most iterations, in :meth:`fit` and in :meth:`transform`.
     tol : float, default=1e-3
-        Stop when the values that are filled in change by no more than this on average: numbers by
+        Stop when the filled values change by no more than this on average: numbers by
         the difference over the standard deviation of the column's present values, categories by
         0 or 1. Use 0 to always do ``max_iter`` iterations.
+    n_estimators : int, default=100
+        Trees of each default forest.
     n_jobs : int, default=None
         Threads, where ``proximity`` does not say.
     random_state : int or RandomState, default=None
-        Seed of the default forest. It is drawn once, so that all iterations grow their trees from
+        Seed of the default forests. It is drawn once, so that all iterations grow their trees from
         the same seed and differ only as far as the filled values do.
 
     Attributes
     ----------
     proximity_ : ForestProximity
-        The proximity of the last iteration, trained on the values filled in before it.
+        The proximity of the last iteration, if a forest or a proximity was given.
+    proximities_ : dict of int to ForestProximity
+        Otherwise, for each column with missing values, the proximity that ``transform`` uses.
     statistics_ : ndarray of object of shape (n_features,)
         Median or mode of each column.
     is_categorical_ : ndarray of bool of shape (n_features,)
@@ -92,25 +95,33 @@ class ProximityImputer(ProximityTask, OneToOneFeatureMixin, TransformerMixin, Ba
 
     Notes
     -----
-    ``fit_transform(X, y)`` is what R gives: training samples in their training role, their targets
-    used. ``fit(X, y).transform(X)`` takes X as unseen: it starts from the medians and modes, routes
-    each sample through the last forest, without any target, and so fills in other values (as
-    :class:`~sklearn.preprocessing.TargetEncoder` encodes differently). Its iterations settle near
-    where they start if trees split on what is missing. Since y helps to fill in the training
-    samples, judge a model by samples that were held out of the fit of both.
+    ``fit_transform(X, y)`` uses the targets of the training samples. ``transform(X)`` treats X as
+    new data: it starts from the medians and modes, and uses forests that do not see the targets. So
+    it fills in other values (as :class:`~sklearn.preprocessing.TargetEncoder` encodes differently).
+    Since y helps to fill in the training samples, judge a model by samples that were held out of
+    the fit of both. If a column was complete in fit but is missing in X, ``transform`` trains its
+    forest.
 
-    What comes in comes out: arrays, or pandas or polars data frames with their types, categories
-    and index. Only integer columns that hold missing values, in fit or in X, become floats, for
-    means are no integers. A category that fit has not seen counts as missing on the way through the
-    trees, and stays. A missing value without proximity to any sample where the column is present
-    gets the median or mode, with a warning: trees can tell by the median itself where values were
-    missing, and keep those samples for themselves; larger leaves help. Categories that are many are
-    slow: each takes a column of sums.
+    A single forest for the targets, as in ``rfImpute``, has two weaknesses. Its trees split on the
+    filled values, so samples whose category was filled with the mode are sent to the samples that
+    have it, and keep it. And it looks at other columns only as far as they predict the targets.
+
+    The output has the type of the input: arrays, or pandas or polars data frames with their types,
+    categories and index. Columns of an integer type are filled with whole numbers. Columns of
+    floats are filled with fractions even if all of their present values are whole; in pandas,
+    ``X.convert_dtypes()`` makes integers of such columns. A category that fit has not seen is
+    treated as missing when it is passed through the trees, and stays. With a given forest, a
+    missing value may have no proximity to any sample where the column is present. It gets the
+    median or mode, with a warning; larger leaves help. Columns with many categories are slow: each
+    category takes a column of sums. A forest for a column learns from at most 10,000 samples, drawn
+    at random.
 
     References
     ----------
     L. Breiman, *Manual on setting up, using, and understanding random forests v4.0* (2003);
-    A. Liaw and M. Wiener, *Classification and regression by randomForest*, R News 2 (2002).
+    A. Liaw and M. Wiener, *Classification and regression by randomForest*, R News 2 (2002);
+    D. J. Stekhoven and P. Bühlmann, *MissForest: non-parametric missing value imputation for
+    mixed-type data*, Bioinformatics 28 (2012).
 
     Examples
     --------
@@ -125,10 +136,13 @@ class ProximityImputer(ProximityTask, OneToOneFeatureMixin, TransformerMixin, Ba
     True
     >>> imputer = ProximityImputer(random_state=0).fit(holes, y)
     >>> imputer.transform([[6.1, 2.8, np.nan, 1.4]]).round(1)
-    array([[6.1, 2.8, 4.3, 1.4]])
+    array([[6.1, 2.8, 4.7, 1.4]])
     """
 
+    _default_unsupervised_scheme = "gap"  # of the forests for columns, which have a target
+
     proximity_: ForestProximity
+    proximities_: dict[int, ForestProximity]
     statistics_: npt.NDArray[np.object_]
     is_categorical_: Mask
     n_iter_: int
@@ -142,6 +156,7 @@ class ProximityImputer(ProximityTask, OneToOneFeatureMixin, TransformerMixin, Ba
         category_rule: CategoryRule = "total",
         max_iter: int = 5,
         tol: float = 1e-3,
+        n_estimators: int = 100,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -150,6 +165,7 @@ class ProximityImputer(ProximityTask, OneToOneFeatureMixin, TransformerMixin, Ba
         self.category_rule = category_rule
         self.max_iter = max_iter
         self.tol = tol
+        self.n_estimators = n_estimators
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -203,21 +219,20 @@ class ProximityImputer(ProximityTask, OneToOneFeatureMixin, TransformerMixin, Ba
         {ndarray, dataframe} of shape (m, n_features)
             X, completed.
         """
-        check_is_fitted(self, "proximity_")
+        check_is_fitted(self, "changes_")
         table = read_table(X, mixed=self.categorical_features is not None, estimator=self)
         check_columns(self, X, reset=False)
         values, missing = self._schema.encode(table)
-        gaps = np.isnan(values)  # what is missing, and categories that fit has not seen
-        rows = gaps.any(axis=1)
-        filled = np.where(gaps, self._known.start, values)
+        rows = np.isnan(values).any(axis=1)  # missing values, and categories unknown to fit
         if rows.any():
-            filled[rows], _ = self._settle(
-                self._known,
-                filled[rows],
-                gaps[rows],
-                lambda now, columns: self._known.averages(self.proximity_, columns, now),
-            )
-        return self._completed(table, filled, missing)
+            values[rows] = self._fill_new(values[rows])
+        return self._completed(table, values, missing)
+
+    def _fill_new(self, values: Floats) -> Floats:
+        """Return new samples, shape (m, d), without gaps."""
+        filler, gaps = self._filler, np.isnan(values)
+        filled = np.where(gaps, filler.known.start[: values.shape[1]], values)
+        return self._settle(filler.known, filled, gaps, filler.for_new(gaps))[0]
 
     def _fit(self, X: Any, y: Any) -> tuple[Table, Floats, Mask]:
         """Fit, and return the training samples, their values as floats, and what was missing."""
@@ -225,29 +240,27 @@ class ProximityImputer(ProximityTask, OneToOneFeatureMixin, TransformerMixin, Ba
         check_count("max_iter", self.max_iter)
         if not self.tol >= 0:
             raise ValueError(f"tol must be at least 0; got {self.tol!r}.")
+        check_count("n_estimators", self.n_estimators)
         proximity = self._unfitted_proximity(y)
         listed = self.categorical_features
         table = read_table(X, mixed=listed is not None, estimator=self)
         schema = Schema.of(table, list_columns(listed, column_names(X), table.shape[1]))
         values, missing = schema.encode(table)
         _refuse_empty_columns(schema, missing)
-        known = Known.of(values, [c.n_categories for c in schema.columns], self.category_rule)
-        fitted = proximity
-
-        def train_and_average(filled: Floats, columns: Columns) -> Floats:
-            nonlocal fitted
-            parameters = proximity.get_params(deep=False)
-            with warnings.catch_warnings():
-                # Of rows without proximity we tell in the end, if values are missing in them.
-                warnings.filterwarnings("ignore", ".*in bag in every tree", LeafkernelWarning)
-                fitted = type(proximity)(**parameters).fit(filled, y)
-            return known.averages(fitted, columns)
-
-        filled = np.where(missing, known.start, values)
-        filled, changes = self._settle(known, filled, missing, train_and_average)
+        values, filler = self._make_filler(proximity, values, schema, y)
+        known, gaps = filler.known, np.isnan(values)
+        average = filler.for_training(gaps, y)
+        filled, changes = self._settle(known, np.where(gaps, known.start, values), gaps, average)
+        filler.finish(filled)
         # Only now does anything change here: a fit that fails leaves an earlier one as it was.
         check_columns(self, X, reset=True)
-        self.proximity_ = fitted
+        for name in ("proximity_", "proximities_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        if isinstance(filler, TargetForest):
+            self.proximity_ = filler.proximity
+        else:
+            self.proximities_ = filler.trained
+        self._filler = filler
         self.changes_ = np.array(changes)
         self.n_iter_ = len(changes)
         self.is_categorical_ = np.array([c.categories is not None for c in schema.columns])
@@ -255,8 +268,35 @@ class ProximityImputer(ProximityTask, OneToOneFeatureMixin, TransformerMixin, Ba
         for j, column in enumerate(schema.columns):
             self.statistics_[j] = column.decode(known.start[[j]])[0]
         self._schema = schema
-        self._known = known
-        return table, filled, missing
+        return table, filled[:, : len(schema.columns)], missing
+
+    def _make_filler(
+        self, proximity: ForestProximity, values: Floats, schema: Schema, y: Any
+    ) -> tuple[Floats, TargetForest | ColumnForests]:
+        """Return the columns, with targets if forests take them as such, and what fills them."""
+        n_categories = [c.n_categories for c in schema.columns]
+        if not self._has_default_forests():
+            return values, TargetForest(
+                Known.of(values, n_categories, self.category_rule), proximity
+            )
+        if y is not None:
+            check_consistent_length(values, y)
+            targets, n_classes = read_target_columns(y)
+            values, n_categories = np.hstack([values, targets]), [*n_categories, *n_classes]
+        n_targets = len(n_categories) - len(schema.columns)
+        chosen = proximity.forest.get_params(deep=False)
+        forest = {name: chosen[name] for name in ("n_jobs", "random_state")}
+        forest["n_estimators"] = self.n_estimators
+        known = Known.of(values, n_categories, self.category_rule)
+        return values, ColumnForests(known, n_targets, proximity.weight_scheme, forest)
+
+    def _figures(self) -> dict[str, str]:
+        if not hasattr(self, "changes_"):
+            return {}
+        return {"iterations": f"{self.n_iter_}", **super()._figures()}
+
+    def _has_default_forests(self) -> bool:
+        return self.proximity is None or is_scheme(self.proximity)
 
     def _unfitted_proximity(self, y: Any) -> ForestProximity:
         """Return the proximity to train in every iteration."""
@@ -268,7 +308,7 @@ class ProximityImputer(ProximityTask, OneToOneFeatureMixin, TransformerMixin, Ba
                 f"is not fitted and has fit and get_params; got {type(forest).__name__}, which is "
                 "fitted or lacks them; give sklearn.base.clone(forest), or only a weight scheme."
             )
-        if isinstance(self.proximity, (str, WeightScheme)) or self.proximity is None:
+        if self._has_default_forests():
             seed = self.random_state
             if not isinstance(seed, (int, np.integer)):
                 seed = check_random_state(seed).randint(np.iinfo(np.int32).max)
@@ -280,14 +320,14 @@ class ProximityImputer(ProximityTask, OneToOneFeatureMixin, TransformerMixin, Ba
         known: Known,
         filled: Floats,
         gaps: Mask,
-        averages: Callable[[Floats, Columns], Floats],
+        average: Average,
     ) -> tuple[Floats, list[float]]:
         """Fill the gaps by averages until they change no more; return all changes on the way."""
         columns = np.flatnonzero(gaps.any(axis=0))
         inside = gaps[:, columns]
         changes: list[float] = []
         while len(changes) < self.max_iter and (not changes or changes[-1] > self.tol):
-            found = averages(filled, columns)
+            found = average(filled, columns)
             without = inside & np.isnan(found)
             found = np.where(without, known.start[columns], found)
             changes.append(known.change(filled[:, columns], found, inside, columns))
@@ -305,8 +345,7 @@ class ProximityImputer(ProximityTask, OneToOneFeatureMixin, TransformerMixin, Ba
         written = {}
         for j, column in enumerate(self._schema.columns):
             where = missing[:, j]
-            # Integers with gaps in fit become floats in every table, so that types stay the same.
-            if where.any() or (column.categories is None and self._known.has_gaps[j]):
+            if where.any():
                 written[j] = (where, column.decode(filled[where, j]))
         return table.completed(written)
 

@@ -9,14 +9,19 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.gaussian_process.kernels import Kernel
+from sklearn.gaussian_process.kernels import Hyperparameter, Kernel
 from sklearn.neighbors import sort_graph_by_row_values
 from sklearn.utils.validation import check_is_fitted
 
-from leafkernel._validation import check_choice, check_count, check_flag, check_names_out
+from leafkernel._validation import check_choice, check_count, check_flag, check_names_out, warn
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import ProximityTask, check_proximity
 from leafkernel.tasks._graphs import both_ways, distances
+
+# A diagonal that is lower than the scheme's by less than this is the same.
+_ROUNDING = 1e-6
+
+_BOUNDS = (1e-5, 1e5)
 
 
 class _ColumnsOfSamples(ProximityTask, TransformerMixin, BaseEstimator):
@@ -53,8 +58,8 @@ class ProximityKernel(_ColumnsOfSamples):
     ----------
     proximity : ForestProximity, forest, scheme or None, default=None
         Where the kernel comes from; by default "kerf" on a random forest. "kerf", "uniform",
-        "boosted" and "oob_separable" are positive semidefinite, as these learners want it; the
-        exact "oob" need not be, and "gap" is not even symmetric.
+        "boosted" and "oob_separable" are positive semidefinite, as these learners require. "gap",
+        "ih", the exact "oob" and ``diagonal="zero"`` are not: with them, ``fit`` warns.
     n_jobs : int, default=None
         Threads, where ``proximity`` does not say.
     random_state : int or RandomState, default=None
@@ -87,6 +92,17 @@ class ProximityKernel(_ColumnsOfSamples):
         self.proximity = proximity
         self.n_jobs = n_jobs
         self.random_state = random_state
+
+    def _learn(self, proximity: ForestProximity, y: Any) -> None:
+        scheme, shift = proximity.scheme_, proximity.kernel_.diagonal_shift()
+        lowered = shift is not None and shift.min() < -_ROUNDING
+        if not (scheme.symmetric and scheme.separable) or lowered:
+            reason = f"diagonal={proximity.diagonal!r}" if lowered else f"{scheme.name!r}"
+            warn(
+                f"the kernel is not positive semidefinite with {reason}: SVC and other kernel "
+                "machines may not converge to a solution. Use 'kerf', 'uniform' or "
+                "'oob_separable', with diagonal='scheme'."
+            )
 
     def fit_transform(
         self, X: Any, y: Any = None, sample_weight: Any = None
@@ -248,66 +264,98 @@ class ProximityNeighborsTransformer(_ColumnsOfSamples):
 
 
 class ForestKernel(Kernel):
-    """A forest's similarity as the covariance of a Gaussian process.
+    """A forest's similarity as the covariance of a Gaussian process: ``signal * P + noise * I``.
 
-    It multiplies and adds with scikit-learn's other kernels:
-    ``ConstantKernel() * ForestKernel(prox) + WhiteKernel()``. It has no hyperparameters of its own:
-    what there is to learn, the forest has learnt.
+    The process learns both factors. The noise matters: targets differ among samples that share
+    their leaves in all trees, and without noise the process has to reproduce all of them.
+
+    Use it to get a mean and a standard deviation for new samples where an RBF kernel fits badly:
+    jumps, irrelevant columns, columns of different scales. It multiplies and adds with
+    scikit-learn's other kernels.
 
     Parameters
     ----------
     prox : ForestProximity
-        A fitted proximity with a symmetric scheme that looks at no in-bag weights, such as "kerf"
-        or "uniform": it must be the same function for training and new samples. The kernel is the
+        A fitted proximity with a symmetric scheme that needs no in-bag weights, such as "uniform"
+        or "kerf": it must be the same function for training and new samples. The kernel is the
         scheme's formula, whatever ``diagonal`` says.
+    signal : float, default=1.0
+        Factor of the proximity.
+    noise : float, default=1.0
+        Variance of the noise in the targets.
 
     Notes
     -----
-    A forest that has seen the targets of the samples which the process is fitted on is too sure of
-    itself; where the standard deviations matter, fit it on others.
+    Choose a forest that knows little about the targets that the process is fitted on, such as extra
+    trees with few features and large leaves (see Examples). A default random forest separates the
+    samples by their targets, noise included; the process then finds almost no noise, and its
+    standard deviations are too small. docs/answers.md has the numbers.
 
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
-    >>> from sklearn.ensemble import RandomForestRegressor
+    >>> from sklearn.ensemble import ExtraTreesRegressor
     >>> from sklearn.gaussian_process import GaussianProcessRegressor
     >>> from leafkernel import ForestProximity
     >>> from leafkernel.tasks import ForestKernel
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> forest = RandomForestRegressor(min_samples_leaf=5, random_state=0)
-    >>> prox = ForestProximity(forest, "uniform").fit(X[:200], y[:200])
-    >>> process = GaussianProcessRegressor(ForestKernel(prox), alpha=0.5, normalize_y=True)
-    >>> mean, deviation = process.fit(X[200:400], y[200:400]).predict(X[400:], return_std=True)
-    >>> mean.shape, deviation.shape
-    ((42,), (42,))
+    >>> forest = ExtraTreesRegressor(max_features=1 / 3, min_samples_leaf=10, random_state=0)
+    >>> prox = ForestProximity(forest, "uniform").fit(X[:300], y[:300])
+    >>> process = GaussianProcessRegressor(ForestKernel(prox), normalize_y=True)
+    >>> mean, deviation = process.fit(X[:300], y[:300]).predict(X[300:], return_std=True)
+    >>> covered = abs(mean - y[300:]) < 1.645 * deviation  # 90% intervals
+    >>> bool(0.85 < covered.mean() < 0.95)
+    True
     """
 
-    def __init__(self, prox: ForestProximity) -> None:
+    def __init__(self, prox: ForestProximity, signal: float = 1.0, noise: float = 1.0) -> None:
         self.prox = prox
+        self.signal = signal
+        self.noise = noise
+
+    @property
+    def hyperparameter_signal(self) -> Hyperparameter:
+        """The factor of the proximity, as scikit-learn describes what is learned."""
+        return Hyperparameter("signal", "numeric", _BOUNDS)
+
+    @property
+    def hyperparameter_noise(self) -> Hyperparameter:
+        """The variance of the noise."""
+        return Hyperparameter("noise", "numeric", _BOUNDS)
 
     def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:  # noqa: FBT001, FBT002 - as scikit-learn calls it
-        """Return the kernel between X and Y, shape (n_X, n_Y), and its (empty) gradient."""
+        """Return the kernel between X and Y, shape (n_X, n_Y), and its gradient.
+
+        Without Y, samples are compared with themselves, and the diagonal holds the noise.
+        """
         prox = self._checked()
         left = prox.query_map(X)
         right = left if Y is None else prox.query_map(Y)
-        kernel = (left @ right.T).toarray().astype(np.float64)
-        return (kernel, np.empty((*kernel.shape, 0))) if eval_gradient else kernel
+        kernel = self.signal * (left @ right.T).toarray().astype(np.float64)
+        if Y is not None:
+            return kernel
+        noise = self.noise * np.eye(len(kernel))
+        if eval_gradient:
+            # By the logarithm of each hyperparameter, in the order of their names.
+            return kernel + noise, np.dstack([noise, kernel])
+        return kernel + noise
 
     def diag(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return the kernel of each sample with itself, shape (n_X,)."""
+        """Return the kernel of each sample with itself, noise included, shape (n_X,)."""
         coordinates = self._checked().query_map(X)
-        return np.asarray(coordinates.multiply(coordinates).sum(axis=1), np.float64).ravel()
+        squares = np.asarray(coordinates.multiply(coordinates).sum(axis=1), np.float64).ravel()
+        return np.asarray(self.signal * squares + self.noise)
 
     def is_stationary(self) -> bool:
-        """Return whether the kernel depends on differences alone: it does not."""
+        """Return False: the kernel is not a function of X - Y."""
         return False
 
     def __sklearn_clone__(self) -> ForestKernel:
         # Processes clone their kernel before they use it. The clone keeps the fit, as it is now.
-        return ForestKernel(copy(self.prox))
+        return ForestKernel(copy(self.prox), self.signal, self.noise)
 
     def __repr__(self) -> str:
-        return f"ForestKernel({self.prox!r})"
+        return f"ForestKernel({self.prox!r}, signal={self.signal:.3g}, noise={self.noise:.3g})"
 
     def _checked(self) -> ForestProximity:
         """Return the proximity, if it can be a covariance."""

@@ -30,13 +30,16 @@ TargetOption = Annotated[
         "--target",
         "-t",
         metavar="COLUMN",
-        help="The column that the forest learns to predict; it is not filled itself. Without a "
-        "target, similarity is based on the other columns only.",
+        help="The column to predict later. It helps to fill the other columns, and is not filled "
+        "itself.",
         show_default=False,
     ),
 ]
 TreesOption = Annotated[
-    int, typer.Option("--trees", metavar="N", min=1, help="Trees of each of up to five forests.")
+    int,
+    typer.Option(
+        "--trees", metavar="N", min=1, help="Trees of each forest: one for each column with gaps."
+    ),
 ]
 
 
@@ -59,9 +62,9 @@ class ImputeOptions:
 def impute(talk: Talk, options: ImputeOptions, writing: OutputOptions) -> None:
     """Fill in missing values from similar rows, and change nothing else.
 
-    Numbers get the mean of similar rows, in the style of their column. Categories get the most
-    frequent one. Names of rows, free text and dates are not filled. A text file keeps its encoding
-    and its separators.
+    Numbers get the mean of similar rows, in the style of their column: whole numbers if all present
+    ones are whole. Categories get the most frequent one among similar rows. Names of rows, free
+    text and dates are not filled. A text file keeps its encoding and its separators.
     """
     from leafkernel.cli.work import impute as work
 

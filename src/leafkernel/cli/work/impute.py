@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor, RandomTreesEmbedding
 
-from leafkernel import ForestProximity
 from leafkernel._validation import shorten
 from leafkernel.cli._copying import TextCopy
 from leafkernel.cli._formats import suffix_of
@@ -133,12 +131,10 @@ def _fill(
 ) -> dict[int, Any]:
     """Return the columns without gaps."""
     X = pd.DataFrame({str(j): column.for_imputer() for j, column in columns.items()})
+    imputer = ProximityImputer(**forest)
     if prepared is None:
-        proximity = ForestProximity(RandomTreesEmbedding(**forest), "uniform")
-        filled = _imputer(proximity, forest).fit_transform(X)
+        filled = imputer.fit_transform(X)
         return {j: filled[str(j)] for j in columns}
-    kind = RandomForestClassifier if prepared.task == "classification" else RandomForestRegressor
-    imputer = _imputer(ForestProximity(kind(**forest), "gap"), forest)
     # Rows without a target are filled as new rows would be.
     known = np.isin(np.asarray(frame.index), prepared.rows)
     filled = imputer.fit_transform(X[known].reset_index(drop=True), prepared.target)
@@ -151,8 +147,3 @@ def _fill(
             whole[~known] = np.asarray(unknown[str(j)])
         found[j] = whole
     return found
-
-
-def _imputer(proximity: ForestProximity, forest: dict[str, Any]) -> ProximityImputer:
-    proximity.set_params(n_jobs=forest["n_jobs"])
-    return ProximityImputer(proximity, random_state=forest["random_state"])

@@ -23,7 +23,7 @@ Array = npt.NDArray[Any]
 _MOST_TIME = 100
 _SMALLEST_PROBABILITY = 1e-7
 _MDS_STEPS = 300
-_MDS_TOLERANCE = 1e-4
+_MDS_TOLERANCE = 1e-5
 
 
 class PhateOfKernel:
@@ -62,12 +62,19 @@ class PhateOfKernel:
         self.group = _group(scores, n_landmarks, random_state)
         to_landmarks = self._to_landmarks(None)
         back = to_landmarks.T.tocsr()
-        walk = (_normalised(back) @ _normalised(to_landmarks)).toarray()
+        every_sample = to_landmarks.shape[1] == len(self.group)
+        if every_sample:
+            walk = _normalised((to_landmarks + back).tocsr()).toarray()
+        else:  # from landmark to landmark through the samples
+            walk = (_normalised(back) @ _normalised(to_landmarks)).toarray()
         self.time = _best_time(walk) if time is None else time
         walk = np.linalg.matrix_power(walk, self.time)
         potential = -np.log(walk + _SMALLEST_PROBABILITY)
         self.landmarks = _metric_mds(squareform(pdist(potential)), n_components)
-        self.coordinates = self._place(to_landmarks)
+        self.landmarks[walk.sum(axis=1) == 0] = self.landmarks.mean(axis=0)
+        # A sample that is a landmark stays where it is: the mean of its neighbors would be one more
+        # step of the diffusion.
+        self.coordinates = self.landmarks if every_sample else self._place(to_landmarks)
 
     def transform(self, X: Any) -> Array:
         """Return the positions of unseen samples."""
@@ -115,7 +122,8 @@ def _best_time(walk: Array) -> int:
         shares = powers / powers.sum()
         shares = shares[shares > 0]
         entropies.append(float(-(shares * np.log(shares)).sum()))
-    return _bend(np.array(entropies)) + 1
+    # The place in the curve is the time, as in the authors' implementation.
+    return _bend(np.array(entropies))
 
 
 def _bend(curve: Array) -> int:

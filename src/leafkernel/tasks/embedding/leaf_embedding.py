@@ -90,6 +90,10 @@ class LeafEmbedding(Embedding):
 
     Notes
     -----
+    Under "kerf", the default, each row of P sums to 1. "pca", "spectral" and "diffusion" are then
+    nearly the same picture, except for the scale of the axes. Under "uniform" the rows of crowded
+    regions have larger sums, and the three differ.
+
     Every method places new samples: by projection ("pca", "mds", "svd"), by one step of the walk
     ("spectral", "diffusion"), by the library's own ``transform`` (from principal components), or,
     from the kernel, at the median of their neighbours ("umap", "tsne") or the mean of the landmarks
