@@ -21,7 +21,7 @@ COLUMNS = {
     "percent": (lambda x: f"{x:.1f}%", "percentages"),
     "euro": (lambda x: f"{x:.2f} €".replace(".", ","), "amounts in €."),
     "pound": (lambda x: f"£{x:.2f}", "amounts in £."),
-    "yen": (lambda x: f"¥{100_000 * x:,.0f}", "amounts in ¥."),
+    "yen": (lambda x: f"¥{100 * x:,.0f}", "amounts in ¥."),
     "dots": (lambda x: f"{100_000 * x:,.0f}".replace(",", "."), "dots between thousands"),
     "brackets": (lambda x: f"({60 - x:,.2f})" if x < 60 else f"{x - 60:,.2f}", "brackets"),
     "krone": (lambda x: f"{100 * x:,.2f} kr".replace(",", " ").replace(".", ","), "in kr."),

@@ -7,7 +7,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from leafkernel.cli._signs import APOSTROPHES, SPACES
+from leafkernel.cli._signs import APOSTROPHES, SPACES, show_sign
+
+# The decimal sign, if a sign that is unclear stands between thousands.
+_OTHER = {"?.": ",", "?,": "."}
 
 _SIGNS = "$€£¥₹₩₽₺₪₫₴₦฿₱₡₲₵₸₼₾"
 _CODES = (
@@ -102,10 +105,18 @@ def read_amount(text: str) -> Amount | None:
     return Amount(number, part["prefix"], part["suffix"], bool(part["open"]))
 
 
-def bare_number(text: str) -> str:
-    """Return the digits and signs of a number, without a currency, percent sign or brackets."""
+def sign_of(text: str) -> str:
+    """Return the decimal sign that a number or an amount shows, as :func:`show_sign` does.
+
+    Three digits after the sign of an amount of money are thousands.
+    """
     amount = read_amount(text)
-    return text if amount is None else amount.number
+    if amount is None:
+        return show_sign(text)
+    sign = show_sign(amount.number)
+    if sign in _OTHER and amount.unit not in ("", "%"):
+        return _OTHER[sign]
+    return sign
 
 
 def find_style(texts: Iterable[str]) -> tuple[Style | None, tuple[str, ...]]:

@@ -2,6 +2,7 @@
 
 "33.932" can be 33.932 or 33932. The other numbers of its column tell which, then an option, then
 the other columns of the file. Where nothing tells, it is read as a decimal and a note says so.
+Amounts of money have no three decimals: "$33.932" is 33932.
 """
 
 from __future__ import annotations
@@ -75,9 +76,9 @@ class Evidence:
     def __init__(self) -> None:
         self._shown: defaultdict[int, Counter[str]] = defaultdict(Counter)
 
-    def add(self, column: int, text: str) -> bool:
-        """Look at a value of a column; return whether no more of them are needed."""
-        shown, sign = self._shown[column], show_sign(text)
+    def add(self, column: int, sign: str) -> bool:
+        """Count the sign that a value of a column shows; return whether that is enough."""
+        shown = self._shown[column]
         shown[sign] += 1
         return shown[sign] >= _ENOUGH and sign in _SHOWN
 

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from leafkernel.cli._amounts import bare_number
+from leafkernel.cli._amounts import sign_of
 from leafkernel.cli._cells import Dialect
 from leafkernel.cli._encoding import TextFile, find_encoding
 from leafkernel.cli._kinds import Findings, clean_names, is_id_name
@@ -241,8 +241,7 @@ def _look_at_signs(record: list[str], undecided: set[int], evidence: Evidence) -
     return {
         j
         for j in undecided
-        if ("." in record[j] or "," in record[j])
-        and evidence.add(j, bare_number(record[j].strip()))
+        if ("." in record[j] or "," in record[j]) and evidence.add(j, sign_of(record[j].strip()))
     }
 
 

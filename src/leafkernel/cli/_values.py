@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from leafkernel.cli._amounts import Style, find_style, read_amount
+from leafkernel.cli._amounts import Style, find_style, read_amount, sign_of
 from leafkernel.cli._dates import DATE_FORMS, find_date_form, to_iso
 from leafkernel.cli._missing import MISSING
-from leafkernel.cli._signs import Evidence, Signs, form_of, to_plain
+from leafkernel.cli._signs import Evidence, Signs, form_of, show_sign, to_plain
 
 Numbers = npt.NDArray[np.float64]
 Texts = npt.NDArray[np.object_]  # str, or None where missing
@@ -270,8 +270,8 @@ def _different(texts: Texts) -> tuple[npt.NDArray[np.int64], list[str]]:
 
 def _find_signs(texts: list[str], style: Style | None) -> Signs:
     evidence = Evidence()
-    for text in _bare(texts, style):
-        evidence.add(0, text)
+    for text in texts:
+        evidence.add(0, show_sign(text) if style is None else sign_of(text))
     return evidence.decide().get(0, Signs())
 
 

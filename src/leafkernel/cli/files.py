@@ -17,7 +17,7 @@ import pandas as pd
 
 from leafkernel._files import open_whole
 from leafkernel._optional import require
-from leafkernel.cli._amounts import bare_number
+from leafkernel.cli._amounts import sign_of
 from leafkernel.cli._arrow import read_arrow
 from leafkernel.cli._encoding import TextFile
 from leafkernel.cli._formats import describe, find_kind, look, suffix_of
@@ -155,7 +155,7 @@ def read_source(
             texts = Counter(text.strip() for text in column if isinstance(text, str))
             words.update({text: count for text, count in texts.items() if text in MISSING})
             for text in texts:
-                evidence.add(j, bare_number(text))
+                evidence.add(j, sign_of(text))
     frame.attrs["signs"] = evidence.decide(stated)
     frame.attrs["notes"] = [*frame.attrs["notes"], *missing_notes(words)]
     return frame

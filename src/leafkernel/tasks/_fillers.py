@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
+from leafkernel._targets import refuse_missing, target_of
 from leafkernel._validation import LeafkernelWarning
 from leafkernel.proximity import ForestProximity
-from leafkernel.tasks._base import refuse_missing, target_of
 from leafkernel.tasks._known_values import Floats, Known, Mask
 
 Columns = npt.NDArray[np.intp]

@@ -328,9 +328,12 @@ def _interval(low: float, high: float) -> str:
         return "by category"
     if low == np.inf:
         return "missing"
+    (start, has_start), (end, has_end) = _end(low), _end(high)
     if low == -np.inf:
-        return "any" if high == np.inf else f"up to {_end(high)}"
-    return f"above {_end(low)}" if high == np.inf else f"in ({_end(low)}, {_end(high)}]"
+        return "any" if high == np.inf else f"{'below' if has_end else 'up to'} {end}"
+    if high == np.inf:
+        return f"{'from' if has_start else 'above'} {start}"
+    return f"in {'[' if has_start else '('}{start}, {end}{')' if has_end else ']'}"
 
 
 def _categories(box: Box, names: dict[int, list[Any]]) -> dict[int, str]:
@@ -356,9 +359,17 @@ def _one_of(names: list[str]) -> str:
     return " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names) or "missing"
 
 
-def _end(value: float) -> str:
-    """Write an end of an interval with all digits that trees compare: both rows must be inside."""
-    return "0" if abs(value) < _NEARLY_ZERO else f"{value:.7g}"
+def _end(value: float) -> tuple[str, bool]:
+    """Write an end of an interval, and tell whether it is the next value above the end.
+
+    Both rows must lie inside of what is written. XGBoost compares with "less than", so its ends are
+    just below the numbers that people know.
+    """
+    if abs(value) < _NEARLY_ZERO:
+        return "0", False
+    text = f"{value:.7g}"  # all digits that trees compare
+    above = np.nextafter(np.float32(value), np.float32(np.inf)) if np.isfinite(value) else value
+    return text, bool(float(text) > value and np.float32(float(text)) == above)
 
 
 def _columns(texts: list[str], *, right: bool = False) -> list[str]:
