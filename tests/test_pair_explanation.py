@@ -344,7 +344,7 @@ def holds(interval, values):
         rf"from {number}": lambda low: low <= values,
         rf"up to {number}": lambda high: values <= high,
         rf"below {number}": lambda high: values < high,
-        "any": lambda: values == values,
+        "any": lambda: np.isfinite(values),
     }
     for form, inside in forms.items():
         if found := re.fullmatch(form, interval):
