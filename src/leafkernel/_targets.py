@@ -38,6 +38,11 @@ class Targets:
                 self.values.flags.writeable = False
 
     @lazy
+    def kind(self) -> Target:
+        """Tell what a forest for these targets predicts."""
+        return target_of(self.values)
+
+    @lazy
     def labels(self) -> tuple[Array, Codes]:
         """Encode the classes: all of them, sorted, and the code of each sample's class."""
         return check_labels(self.values, self.values.shape[0])

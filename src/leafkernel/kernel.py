@@ -13,6 +13,7 @@ from leafkernel._lazy import lazy
 from leafkernel._validation import refuse_masked
 from leafkernel.leaf_index import Array, ForestStats, LeafIndex, Samples
 from leafkernel.leaf_maps import (
+    LeafFactor,
     check_symmetric,
     leaf_map,
     query_weights,
@@ -23,6 +24,19 @@ from leafkernel.schemes import Weighting, WeightScheme
 from leafkernel.weighting import WeighedLeaves, leaf_id_type
 
 Diagonal = Literal["scheme", "one", "zero", "adjusted"]
+
+
+def both_factors(
+    first: npt.NDArray[np.float64] | None, second: npt.NDArray[np.float64] | None
+) -> npt.NDArray[np.float64] | None:
+    """Return the product of two factors, each of which may be left out."""
+    if first is None or second is None:
+        return second if first is None else first
+    with np.errstate(over="ignore"):
+        both = first * second
+    if np.isinf(both).any():
+        raise OverflowError("a proximity is too large for float64; use smaller weights.")
+    return both
 
 
 @dataclass(frozen=True)
@@ -78,14 +92,7 @@ class Product:
     @lazy
     def by_leaf(self) -> npt.NDArray[np.float64] | None:
         """Factor of each leaf, of both sides together."""
-        first, second = self.query.by_leaf, self.reference.by_leaf
-        if first is None or second is None:
-            return second if first is None else first
-        with np.errstate(over="ignore"):
-            both = first * second
-        if np.isinf(both).any():
-            raise OverflowError("a proximity is too large for float64; use smaller weights.")
-        return both
+        return both_factors(self.query.by_leaf, self.reference.by_leaf)
 
     def with_dtype(self, dtype: npt.DTypeLike) -> Product:
         """Return the product in another type, and what is known of its leaves with it."""
@@ -140,6 +147,8 @@ class LeafKernel:
     packed_oob, oob_by_place : ndarray of uint64, optional
         Out-of-bag flags of the training samples, where the scheme divides by shared counts: by
         sample and by place in the index.
+    leaf_factor : LeafFactor, optional
+        The factor of each leaf in the query weights, which new samples share.
     """
 
     scheme: WeightScheme
@@ -153,6 +162,7 @@ class LeafKernel:
     own_diagonal: npt.NDArray[np.float64] | None
     packed_oob: npt.NDArray[np.uint64] | None
     oob_by_place: npt.NDArray[np.uint64] | None
+    leaf_factor: LeafFactor | None
 
     @classmethod
     def fit(
@@ -168,7 +178,7 @@ class LeafKernel:
     ) -> LeafKernel:
         """Weigh the training samples and index them by leaf."""
         leaf = samples.leaf
-        query = query_weights(scheme, samples, forest, dtype)
+        query, factor = query_weights(scheme, samples, forest, dtype)
         if scheme.symmetric:
             check_symmetric(scheme, samples, forest)
             reference = query
@@ -202,12 +212,18 @@ class LeafKernel:
             own_diagonal=_diagonal(diagonal, scheme, samples, forest),
             packed_oob=packed_oob,
             oob_by_place=None if packed_oob is None else packed_oob[index.sample_at],
+            leaf_factor=None if symmetrize else factor,
         )
 
     @property
     def n_samples(self) -> int:
         """Number of training samples, n."""
         return self.index.n_samples
+
+    @lazy
+    def by_leaf(self) -> npt.NDArray[np.float64] | None:
+        """Return the factor of each leaf of both sides together, for queries with its own."""
+        return both_factors(self.query.by_leaf, self.index.by_leaf)
 
     @property
     def n_coordinates(self) -> int:
@@ -229,7 +245,7 @@ class LeafKernel:
         leaf = self.leaf[rows]
         is_all = len(leaf) == self.n_samples
         row_order = self.index.sample_at.astype(np.int64) if is_all else _locality_order(leaf)
-        return Product(
+        product = Product(
             rows=WeighedLeaves.of(leaf, self.query.rows(rows)),
             query=self.query.rows(rows),
             reference=self.index,
@@ -240,11 +256,12 @@ class LeafKernel:
             query_oob=None if self.packed_oob is None else self.packed_oob[rows],
             reference_oob=self.oob_by_place,
         )
+        return self._with_factor(product)
 
     def product(self, samples: Samples) -> Product:
         """Return the product for unseen samples."""
         leaf, query = self._weigh(samples)
-        return Product(
+        product = Product(
             rows=WeighedLeaves.of(leaf, query),
             query=query,
             reference=self.index,
@@ -253,6 +270,7 @@ class LeafKernel:
             query_oob=None if self.packed_oob is None else samples.packed_oob(),
             reference_oob=self.oob_by_place,
         )
+        return self._with_factor(product)
 
     def gram_product(self, samples: Samples | None = None, *, n_threads: int = 1) -> Product:
         """Return the product Q Q'ᵀ: queries against the training samples as queries.
@@ -323,9 +341,17 @@ class LeafKernel:
         """Return what the diagonal policy adds to the diagonal of Q Wᵀ, shape (n,)."""
         return None if self.own_diagonal is None else self.own_diagonal - self.scheme_diagonal()
 
+    def _with_factor(self, product: Product) -> Product:
+        """Hand the factor of each leaf to a product whose queries have that of the kernel."""
+        if product.query.by_leaf is self.query.by_leaf:
+            vars(product)["by_leaf"] = self.by_leaf
+        return product
+
     def _weigh(self, samples: Samples) -> tuple[Array, Weighting]:
         """Return the leaves and query weights of unseen samples."""
-        query = query_weights(self.scheme, samples, self.forest, self.dtype)
+        query, _ = query_weights(
+            self.scheme, samples, self.forest, self.dtype, known=self.leaf_factor
+        )
         if not self.symmetrize:
             return samples.leaf, query
         reference = reference_weights(self.scheme, samples, self.forest, self.dtype)

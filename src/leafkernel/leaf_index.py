@@ -202,6 +202,25 @@ class ForestStats:
             raise _undeclared("tree_weights", "tree_weights")
         return self.weights_of_trees
 
+    def once(self, name: str, compute: Callable[[], Array]) -> Array:
+        """Return an array that depends on this forest alone, computed when it is first asked for.
+
+        A scheme whose weights have a factor for each leaf makes that factor with it. Then a query
+        costs what its own leaves cost, not what all leaves do.
+
+        Parameters
+        ----------
+        name : str
+            Name of the array.
+        compute : callable
+            Returns the array.
+        """
+        key = f"once {name}"
+        if key not in vars(self):
+            vars(self)[key] = _locked(np.asarray(compute()))
+        found: Array = vars(self)[key]
+        return found
+
     def path_features(self, leaf: int) -> Array:
         """Distinct features split on along the path to a leaf, ascending."""
         if self.features_on_paths is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,50 @@ INT32_MAX = np.iinfo(np.int32).max
 _ROWS_AT_ONCE = 1 << 14
 
 
+@dataclass(frozen=True)
+class LeafFactor:
+    """A factor for each leaf that has been checked.
+
+    Attributes
+    ----------
+    given : ndarray of shape (L,)
+        The array as the scheme gave it.
+    taken : ndarray of float64 of shape (L,)
+        The same numbers as the engines take them.
+    """
+
+    given: Array
+    taken: Array
+
+
 def query_weights(
-    scheme: WeightScheme, samples: Samples, forest: ForestStats, dtype: np.dtype[Any]
-) -> Weighting:
-    """Return the query-side weights of samples."""
-    return _take_weights(scheme.query(samples, forest), samples, forest, scheme, "query", dtype)
+    scheme: WeightScheme,
+    samples: Samples,
+    forest: ForestStats,
+    dtype: np.dtype[Any],
+    known: LeafFactor | None = None,
+) -> tuple[Weighting, LeafFactor | None]:
+    """Return the query-side weights of samples, and their factor for each leaf.
+
+    A factor that is known, because the scheme gave the very same array before, is not looked at
+    again: it has millions of entries, of which few samples need few.
+    """
+    given = scheme.query(samples, forest)
+    if (
+        known is not None
+        and isinstance(given, Weighting)
+        and given.by_leaf is known.given
+        and (given.by_entry is None or given.by_entry.dtype in (np.bool_, np.uint8))
+    ):
+        others = replace(given, by_leaf=None)
+        taken = _take_weights(others, samples, forest, scheme, "query", dtype)
+        return replace(taken, by_leaf=known.taken), known
+    taken = _take_weights(given, samples, forest, scheme, "query", dtype)
+    if isinstance(given, Weighting) and given.by_leaf is not None and taken.by_leaf is not None:
+        # Another array, or other numbers in it, can be a factor of another scale.
+        is_same = not given.by_leaf.flags.writeable and np.array_equal(given.by_leaf, taken.by_leaf)
+        known = LeafFactor(given.by_leaf, taken.by_leaf) if is_same else None
+    return taken, known
 
 
 def reference_weights(
@@ -41,7 +81,7 @@ def check_symmetric(scheme: WeightScheme, samples: Samples, forest: ForestStats)
     if not has_own or type(scheme).__module__.startswith("leafkernel."):
         return
     reference = reference_weights(scheme, samples, forest, np.dtype(np.float64))
-    query = query_weights(scheme, samples, forest, np.dtype(np.float64))
+    query, _ = query_weights(scheme, samples, forest, np.dtype(np.float64))
     for begin in range(0, samples.n_samples, _ROWS_AT_ONCE):
         rows = slice(begin, begin + _ROWS_AT_ONCE)
         leaf = samples.leaf[rows]

@@ -52,6 +52,13 @@ from leafkernel.training import (
 
 Array = npt.NDArray[Any]
 
+# With more rows than this part of the training samples, a sweep over all leaves always costs less.
+_ROWS_FOR_SWEEP = 8
+# What a collision costs, in multiplications and additions of a sweep.
+_COLLISION_COST = 4
+# Rows of P with more take more memory than a sweep does.
+_MOST_COLLISIONS = 5_000_000
+
 
 class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator):
     """Supervised similarity of samples, learned by a tree ensemble.
@@ -620,15 +627,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         fitted = self._snapshot()
         product = fitted._product(X)
         values = check_values(values, fitted.n_samples_fit_)
-        columns = values.reshape(fitted.n_samples_fit_, -1)
-        if fitted.scheme_.separable and product.diagonal is None:
-            in_double = product.with_dtype(np.float64)
-            sums = fitted._engine().apply(in_double, columns)
-        else:
-            with progress_bar("sums", product.n_rows, enabled=fitted.progress) as on_progress:
-                sums = fitted._engine().sums(product, columns, on_progress)
-        if not np.isfinite(sums).all():
-            raise OverflowError("a sum is too large for float64; use smaller values or weights.")
+        sums = fitted._sums(product, values.reshape(fitted.n_samples_fit_, -1))
         return sums.reshape(len(sums), *values.shape[1:])
 
     def weighted_average(self, values: npt.ArrayLike, X: Any = None) -> npt.NDArray[np.float64]:
@@ -653,17 +652,14 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         fitted = self._snapshot()
         values = check_values(values, fitted.n_samples_fit_)
         columns = values.reshape(fitted.n_samples_fit_, -1)
-        sums = fitted.weighted_sums(np.column_stack([columns, np.ones(len(columns))]), X)
-        mass = sums[:, -1:]
+        sums, mass = fitted._sums_and_mass(fitted._product(X), columns)
         n_empty = int((mass == 0).sum())
         if n_empty:
             warn(
                 f"{n_empty} of {len(mass)} rows have no proximity to any training sample; their "
                 "average is NaN."
             )
-        average = np.divide(
-            sums[:, :-1], mass, out=np.full_like(sums[:, :-1], np.nan), where=mass != 0
-        )
+        average = np.divide(sums, mass, out=np.full_like(sums, np.nan), where=mass != 0)
         return average.reshape(len(average), *values.shape[1:])
 
     def forecast(self, X: Any = None) -> Forecast:
@@ -895,6 +891,53 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             matrix.sort_indices()
         return matrix
 
+    def _sums(self, product: Product, columns: Array) -> npt.NDArray[np.float64]:
+        """Return P @ columns, by the way that costs least."""
+        if self._is_few(product, columns.shape[1]):
+            return self._sums_and_mass(product, columns)[0]
+        if self.scheme_.separable and product.diagonal is None:
+            return _finite(self._engine().apply(product.with_dtype(np.float64), columns))
+        with progress_bar("sums", product.n_rows, enabled=self.progress) as on_progress:
+            return _finite(self._engine().sums(product, columns, on_progress))
+
+    def _sums_and_mass(
+        self, product: Product, columns: Array
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Return P @ columns, shape (m, c), and the sums of the rows of P, shape (m, 1)."""
+        if self._is_few(product, columns.shape[1] + 1):
+            rows = self._few_rows(product)
+            with np.errstate(over="ignore", invalid="ignore"):
+                return _finite(rows @ columns), _finite(np.asarray(rows.sum(axis=1))[:, None])
+        sums = self._sums(product, np.column_stack([columns, np.ones(len(columns))]))
+        return sums[:, :-1], sums[:, -1:]
+
+    def _class_sums(
+        self, product: Product, codes: npt.NDArray[np.intp], n_classes: int
+    ) -> npt.NDArray[np.float64]:
+        """Return the sum of each row's proximities to the samples of each class, shape (m, c)."""
+        if self._is_few(product, n_classes):
+            rows = self._few_rows(product)
+            row = np.repeat(np.arange(product.n_rows), np.diff(rows.indptr))
+            places = row * n_classes + codes[rows.indices]
+            sums = np.bincount(places, rows.data, minlength=product.n_rows * n_classes)
+            return _finite(sums.reshape(product.n_rows, n_classes).astype(np.float64))
+        table = np.zeros((len(codes), n_classes))
+        table[np.arange(len(codes)), codes] = 1.0
+        return self._sums(product, table)
+
+    def _few_rows(self, product: Product) -> csr_array:
+        """Return rows of P in float64, columns in any order."""
+        return self._engine().rows(product.with_dtype(np.float64), sort=False)
+
+    def _is_few(self, product: Product, n_columns: int) -> bool:
+        """Return whether rows of P cost less than a sweep over all training samples and leaves."""
+        n = self.n_samples_fit_
+        if product.n_rows > n // _ROWS_FOR_SWEEP:
+            return False
+        collisions = int(self._engine().collisions(product).sum())
+        sweep = n * self.n_trees_ * n_columns
+        return collisions < _MOST_COLLISIONS and collisions * (_COLLISION_COST + n_columns) < sweep
+
     def _limit(self) -> int:
         return available_bytes() if self.max_memory is None else parse_bytes(self.max_memory)
 
@@ -920,6 +963,12 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
     def _require_separable(self, what: str) -> None:
         if not self.scheme_.separable:
             raise ValueError(_not_separable(self.scheme_, what))
+
+
+def _finite(sums: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    if not np.isfinite(sums).all():
+        raise OverflowError("a sum is too large for float64; use smaller values or weights.")
+    return sums
 
 
 def _not_separable(scheme: WeightScheme, what: str) -> str:

@@ -40,15 +40,16 @@ class Judgement:
     @classmethod
     def of(cls, prox: ForestProximity, y: Any) -> Judgement:
         """Predict every training row from its proximities."""
-        targets, classes, values = read_targets(prox, y)
+        given = read_targets(prox, y)
+        classes, values = given.classes, given.numbers()
         sums = prox.weighted_sums(np.column_stack([values, np.ones(len(values))]))
         mass = sums[:, -1:]
         averages = np.full_like(values, np.nan)
         np.divide(sums[:, :-1], mass, out=averages, where=mass > 0)
         if classes is None:
-            target: Array = np.asarray(targets, dtype=np.float64)
+            target: Array = np.asarray(given.values, dtype=np.float64)
         else:
-            target = values.argmax(axis=1)
+            target = np.asarray(given.codes)
         return cls(classes, target, averages, is_out_of_bag(prox))
 
     @property

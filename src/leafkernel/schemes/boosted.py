@@ -46,10 +46,14 @@ class Boosted(WeightScheme):
     def query(self, samples: Samples, forest: ForestStats) -> Weighting:
         """Return q = w."""
         if self.tree_weights is None:
-            weights = forest.tree_weights
+            by_leaf = forest.once(self.name, lambda: _by_leaf(forest.tree_weights, forest))
         else:
-            weights = check_tree_weights(self.tree_weights, forest.n_trees)
-        # By a power of two, which rounds nothing: the sum of very large weights would be infinite.
-        weights = np.ldexp(weights, -np.frexp(weights.max())[1])
-        share = np.sqrt(ratio(weights, weights.sum()))
-        return Weighting(by_leaf=np.repeat(share, np.diff(forest.leaf_offsets)))
+            by_leaf = _by_leaf(check_tree_weights(self.tree_weights, forest.n_trees), forest)
+        return Weighting(by_leaf=by_leaf)
+
+
+def _by_leaf(weights: npt.NDArray[np.float64], forest: ForestStats) -> npt.NDArray[np.float64]:
+    # By a power of two, which rounds nothing: the sum of very large weights would be infinite.
+    weights = np.ldexp(weights, -np.frexp(weights.max())[1])
+    share = np.sqrt(ratio(weights, weights.sum()))
+    return np.repeat(share, np.diff(forest.leaf_offsets))

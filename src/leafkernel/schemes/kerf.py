@@ -29,4 +29,7 @@ class Kerf(WeightScheme):
 
     def query(self, samples: Samples, forest: ForestStats) -> Weighting:
         """Return q = w."""
-        return Weighting(by_leaf=np.sqrt(ratio(1.0, forest.n_trees * forest.leaf_mass)))
+        by_leaf = forest.once(
+            self.name, lambda: np.sqrt(ratio(1.0, forest.n_trees * forest.leaf_mass))
+        )
+        return Weighting(by_leaf=by_leaf)

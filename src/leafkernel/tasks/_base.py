@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -247,13 +248,37 @@ def indicators(codes: npt.NDArray[np.intp], n_classes: int) -> npt.NDArray[np.fl
     return table
 
 
-def read_targets(
-    prox: ForestProximity, y: Any
-) -> tuple[Array, Array | None, npt.NDArray[np.float64]]:
-    """Return the targets, the classes if they are any, and numbers to average, shape (n, c)."""
-    y = targets_of(prox, y)
-    refuse_masked("y", y)
-    targets = np.asarray(y)
+@dataclass(frozen=True)
+class TargetColumn:
+    """One target for each training sample: classes or numbers.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n,)
+        The targets.
+    classes : ndarray of shape (n_classes,) or None
+        The classes, sorted; None for numbers.
+    codes : ndarray of int of shape (n,) or None
+        The class of each sample; None for numbers.
+    """
+
+    values: Array
+    classes: Array | None
+    codes: Codes | None
+
+    def numbers(self, rows: Any = slice(None)) -> npt.NDArray[np.float64]:
+        """Return numbers to average for some samples: indicators of classes, or targets."""
+        if self.classes is None or self.codes is None:
+            return np.asarray(self.values[rows], dtype=np.float64)[:, None]
+        return indicators(self.codes[rows], len(self.classes))
+
+
+def read_targets(prox: ForestProximity, y: Any) -> TargetColumn:
+    """Return the targets that were given, or those that the proximity was fitted on."""
+    kept = prox._targets if targets_of(prox, y) is prox.y_ else None
+    given = prox.y_ if y is None else y
+    refuse_masked("y", given)
+    targets = np.asarray(given)
     if targets.ndim == 2 and targets.shape[1] == 1:
         targets = targets.ravel()
     if targets.ndim != 1:
@@ -261,7 +286,6 @@ def read_targets(
             f"y must hold one target for each sample; got shape {targets.shape}. Of several, "
             "take one at a time."
         )
-    if prox._router.predicts_numbers() or target_of(targets) == "numbers":
-        return targets, None, check_values(targets, prox.n_samples_fit_)[:, None]
-    classes, codes = labels_of(prox, y)
-    return targets, classes, indicators(codes, len(classes))
+    if prox._router.predicts_numbers() or (kept.kind if kept else target_of(targets)) == "numbers":
+        return TargetColumn(check_values(targets, prox.n_samples_fit_), None, None)
+    return TargetColumn(targets, *labels_of(prox, y))

@@ -48,20 +48,24 @@ class WeightedPrediction(ProximityTask, BaseEstimator):
     def _average(self, values: Array, X: Any, fallback: Array) -> Array:
         """Average (n, c) values by proximity; rows without any proximity get the fallback."""
         if self.n_neighbors is None:
-            ones = np.ones(len(values))
-            prox = without_self(self.proximity_) if X is None else self.proximity_
-            sums = prox.weighted_sums(np.column_stack([values, ones]), X)
-            sums, mass = sums[:, :-1], sums[:, -1]
+            prox = without_self(self.proximity_) if X is None else self.proximity_._snapshot()
+            sums, mass = prox._sums_and_mass(prox._product(X), values)
+            mass = mass[:, 0]
         else:
             weights, rows = self.proximity_.kneighbors(X, self._available(X))
             weights = weights.astype(np.float64)
             mass = weights.sum(axis=1)
             sums = np.stack([(weights * column[rows]).sum(axis=1) for column in values.T], axis=1)
-        empty = mass <= 0
-        warn_of_fallback(empty)
-        average: Array = sums / np.where(empty, 1.0, mass)[:, None]
-        average[empty] = fallback
-        return average
+        return divide_by_mass(sums, mass, fallback)
+
+
+def divide_by_mass(sums: Array, mass: Array, fallback: Array) -> Array:
+    """Divide the sums of each row by its mass; rows without any get the fallback."""
+    empty = mass <= 0
+    warn_of_fallback(empty)
+    average: Array = sums / np.where(empty, 1.0, mass)[:, None]
+    average[empty] = fallback
+    return average
 
 
 def warn_of_fallback(empty: npt.NDArray[np.bool_]) -> None:

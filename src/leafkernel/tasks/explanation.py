@@ -204,7 +204,8 @@ def explain_prediction(
     if row is not None:
         prox = without_self(prox)
     query = new_sample(prox, x, "x") if row is None else training_row(prox, row, "row")
-    targets, classes, values = read_targets(prox, y)
+    target = read_targets(prox, y)
+    classes = target.classes
     is_of_model = isinstance(prox.scheme_, Gap) and not prox.kernel_.symmetrize
     product = query.product.with_dtype(np.float64)
     found = prox._engine().rows(product)
@@ -213,15 +214,16 @@ def explain_prediction(
         raise ValueError(_no_mass(query))
     order = np.argsort(-found.data, kind="stable")
     shares, near = found.data[order] / mass, found.indices[order].astype(np.int64)
-    prediction = shares @ values[near]
-    contributions = shares[:n, None] * values[near[:n]]
+    values = target.numbers(near)
+    prediction = shares @ values
+    contributions = shares[:n, None] * values[:n]
     return PredictionExplanation(
         sample=query.label,
         rows=near[:n],
         row_labels=labels_at(prox.index_, near[:n]),
         proximities=found.data[order[:n]],
         shares=shares[:n],
-        targets=targets[near[:n]],
+        targets=target.values[near[:n]],
         contributions=contributions[:, 0] if classes is None else contributions,
         prediction=float(prediction[0]) if classes is None else prediction,
         classes=classes,

@@ -148,7 +148,7 @@ def _standardized(prox: ForestProximity, y: Any) -> Doubles:
     if targets.ndim == 2 and targets.shape[1] > 1:
         values = check_values(targets, prox.n_samples_fit_)
     else:
-        values = read_targets(prox, y)[2]
+        values = read_targets(prox, y).numbers()
         if values.shape[1] > 1:
             return values
     spread = values.std(axis=0)

@@ -22,7 +22,7 @@ from leafkernel.tasks._base import (
     without_self,
 )
 from leafkernel.tasks._old_calls import took_y_first
-from leafkernel.tasks._weighted import WeightedPrediction, is_out_of_bag
+from leafkernel.tasks._weighted import WeightedPrediction, divide_by_mass, is_out_of_bag
 
 
 class ProximityClassifier(ClassifierMixin, WeightedPrediction):
@@ -88,8 +88,12 @@ class ProximityClassifier(ClassifierMixin, WeightedPrediction):
             Shares; rows sum to one.
         """
         check_is_fitted(self, "proximity_")
-        table = indicators(self._codes, len(self.classes_))
-        return self._average(table, X, self.class_prior_)
+        if self.n_neighbors is not None:
+            table = indicators(self._codes, len(self.classes_))
+            return self._average(table, X, self.class_prior_)
+        prox = without_self(self.proximity_) if X is None else self.proximity_._snapshot()
+        sums = prox._class_sums(prox._product(X), self._codes, len(self.classes_))
+        return divide_by_mass(sums, sums.sum(axis=1), self.class_prior_)
 
     def predict(self, X: Any = None) -> Array:
         """Return the class with the largest share, the first of equals.
