@@ -162,11 +162,12 @@ def test_a_prediction_in_words_and_as_a_table(iris, diabetes):
 # The features of a row.
 
 
-def explained_share(y, inside):
-    """Return the variance that a split into these parts explains, as a share of that of y."""
+def explained_share(y, inside, n_features):
+    """Return what a split into these parts explains beyond chance, as a share of y's variance."""
     node = np.concatenate(inside)
     left = sum(len(part) * part.var() for part in inside if len(part)) / len(node)
-    return (node.var() - left) / y.var()
+    by_chance = node.var() * np.log(max(len(node), 2) * n_features) / max(len(node), 2)
+    return max(node.var() - left - by_chance, 0) / y.var()
 
 
 def oracle_importance(prox, X, queries, *, by_target):
@@ -190,7 +191,8 @@ def oracle_importance(prox, X, queries, *, by_target):
                 if by_target:
                     children = tree.children_left[above], tree.children_right[above]
                     through = [[child in p for p in paths] for child in children]
-                    gained *= explained_share(prox.y_, [prox.y_[rows] for rows in through])
+                    parts = [prox.y_[rows] for rows in through]
+                    gained *= explained_share(prox.y_, parts, X.shape[1])
                 bits[tree.feature[above]] += gained
             for column in range(t, leaf.shape[1], n_trees):
                 met = kernel.leaf[:, column] == leaf[i, column]
@@ -214,9 +216,9 @@ def test_importances_against_a_plain_loop(scheme, symmetrize):
     expected = oracle_importance(prox, X, X[:7], by_target=True)
     found = local_importance(prox, X[:7], normalize=False)
     assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
-    shares = local_importance(prox, X[:7])
-    assert_allclose(shares, expected / expected.sum(axis=1, keepdims=True), atol=1e-12)
-    assert_allclose(shares.sum(axis=1), 1)
+    shares, total = local_importance(prox, X[:7]), expected.sum(axis=1, keepdims=True)
+    assert (total > 0).any()
+    assert_allclose(shares, expected / np.where(total > 0, total, 1), atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["classes", "numbers", "boosted", "several"])
@@ -232,8 +234,8 @@ def test_noise_is_of_little_importance(rng, kind):
     }[kind]
     prox = ForestProximity(forest, "uniform").fit(X, y)
     noise = local_importance(prox)[:, 4:].sum(axis=1).mean()
-    assert noise < 0.05
-    assert noise < local_importance(prox, splits="all")[:, 4:].sum(axis=1).mean() / 2
+    assert noise < 0.03
+    assert noise < local_importance(prox, splits="all")[:, 4:].sum(axis=1).mean() / 5
 
 
 def test_importances_as_a_frame(iris):

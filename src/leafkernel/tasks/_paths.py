@@ -86,8 +86,11 @@ class TreePaths:
             table[path, feature[above]] += self.bits[nodes]
             nodes = above
 
-    def explained(self, sums: Doubles, squares: Doubles) -> Doubles:
-        """Return the share of the variance of a target that the split of each node explains.
+    def explained(self, sums: Doubles, squares: Doubles, n_features: int) -> Doubles:
+        r"""Return the share of the variance of a target that the split of each node explains.
+
+        It is the share beyond chance: the best of all splits of n samples on p features of noise
+        explains about :math:`\ln(n p) / n` of their variance.
 
         Parameters
         ----------
@@ -95,6 +98,8 @@ class TreePaths:
             Sum of the targets of the training samples in each leaf.
         squares : ndarray of float64 of shape (n_leaves,)
             Sum of their squares.
+        n_features : int
+            Number of features, p.
         """
         left, right = self.tree.children_left, self.tree.children_right
         total: Doubles = np.zeros((len(left), sums.shape[1] + 1))
@@ -108,7 +113,10 @@ class TreePaths:
         share: Doubles = np.zeros(len(left))
         inner = np.concatenate(levels)
         below = inside[left[inner]] + inside[right[inner]]
-        share[inner] = np.maximum(inside[inner] - below, 0.0) / self.counts[inner]
+        counts = np.maximum(self.counts[inner], 2)
+        by_chance = variance[inner] * np.log(counts * n_features) / counts
+        gained = (inside[inner] - below) / self.counts[inner]
+        share[inner] = np.maximum(gained - by_chance, 0.0)
         return share / variance[0] if variance[0] > 0 else share
 
     def weighted(self, share: Doubles) -> TreePaths:

@@ -42,7 +42,7 @@ def local_importance(
               m_t(x) = q_t(x) \sum_{x' \in \ell_t(x)} w_t(x')
 
     Fully grown trees also split on noise, deep in the tree. So by default the bits of a split count
-    with the share of the target's variance that it explains.
+    with the share of the target's variance that it explains beyond chance.
 
     Parameters
     ----------
@@ -55,7 +55,8 @@ def local_importance(
         Targets of the training samples. By default those that ``prox`` was fitted on.
     splits : {"auto", "target", "all"}, default="auto"
         How much a split counts. "target": its bits, times the share of the variance of the target
-        that it explains among the training samples at its node, relative to all training samples.
+        that it explains at its node, less what the best split on noise would: ln(n p) / n for n
+        training samples and p features.
         "all": its bits, whatever they say about the target; they add up to log₂(n_root / n_leaf).
         "auto" is "target", or "all" if there are no targets.
     normalize : bool, default=True
@@ -68,7 +69,8 @@ def local_importance(
     -------
     ndarray of float64 of shape (m, n_features), or pandas.DataFrame
         The importances; behind a pipeline, of the features that reach the forest. A row without any
-        proximity is NaN, with a warning; one that no split parts from others is zero.
+        proximity is NaN, with a warning; one that no split parts from others, or none beyond
+        chance, is zero.
 
     Notes
     -----
@@ -121,7 +123,7 @@ def local_importance(
         paths = TreePaths.of(tree, stats.leaf_mass[begin:end])
         if target is not None:
             sums = _sums_in_leaves(target, kernel.leaf[:, t] - begin, end - begin)
-            paths = paths.weighted(paths.explained(*sums))
+            paths = paths.weighted(paths.explained(*sums, len(names)))
         bits = paths.bits_by_feature(np.flatnonzero(reached), len(names))
         for start in range(0, len(rows), _ROWS_AT_ONCE):
             some = rows[start : start + _ROWS_AT_ONCE]
