@@ -74,6 +74,7 @@ def write(path):
         "operator": operator_table(results),
         "growing": growing_table(results),
         "dense": dense_table(results),
+        "queries": queries_table(),
         "small": small_table(results),
     }
     for name, text in parts.items():
@@ -222,6 +223,16 @@ def growing_table(results):
             )
     rows.sort(key=lambda row: (row[0].split("=")[0], row[1], int(row[0].split("=")[1])))
     return table(["forest", "scheme", "nonzeros a row", "leafkernel", "forestgeom", "ratio"], rows)
+
+
+def queries_table():
+    path = Path(__file__).parent / "queries.json"
+    records = json.loads(path.read_text()) if path.exists() else []
+    rows = [
+        [record["query"], f"{record['rows']:,}", f"{record['before']:.2f}", f"{record['now']:.2f}"]
+        for record in records
+    ]
+    return table(["query", "training rows", "before, ms", "now, ms"], rows)
 
 
 def dense_table(results):

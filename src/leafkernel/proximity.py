@@ -41,7 +41,7 @@ from leafkernel.forecast import TOO_LARGE_ADVICE, Forecast, csr_bytes, forecast,
 from leafkernel.kernel import Diagonal, LeafKernel, Product
 from leafkernel.leaf_index import ForestStats, Samples
 from leafkernel.operator import ProximityOperator
-from leafkernel.schemes import Gap, WeightScheme, find_scheme
+from leafkernel.schemes import WeightScheme, find_scheme
 from leafkernel.training import (
     check_rows,
     complete_samples,
@@ -822,7 +822,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         """
         fitted = self._snapshot()
         kernel = fitted.kernel_
-        is_zero = isinstance(fitted.scheme_, Gap) and kernel.own_diagonal is None
+        is_zero = fitted.scheme_.predicts and kernel.own_diagonal is None
         if diagonal == "zero" and is_zero:
             return fitted
         own = np.full(kernel.n_samples, 1.0 if diagonal == "one" else 0.0)

@@ -122,7 +122,7 @@ def plot_neighbors(
     ax = check_axes(ax, (max(width, 6.4), 0.34 * len(near) + 2.3))
     part = max(0.25, 2.0 / (2.0 + 0.72 * len(shown)))
     bars, table = panels(ax, (part, 1 - part), space=0.02).ravel()
-    is_gap = prox.scheme_.name == "gap" and not prox.kernel_.symmetrize
+    is_gap = prox.scheme_.predicts and not prox.kernel_.symmetrize
     _draw_bars(bars, target, near, similarity, is_gap=is_gap)
     name = "new sample" if query.row is None else f"row {row}"
     labels = labels_at(prox.index_, near)

@@ -47,6 +47,12 @@ class WeightScheme(ABC):
         class leaves :meth:`reference` as it is.
     separable : bool
         Whether P is the product Q Wᵀ. Only the exact out-of-bag proximity is not.
+    predicts : bool
+        Whether rows of P are distributions over the training samples, and P times y is the
+        forest's own prediction: out of bag for training samples, which have no proximity to
+        themselves. Tasks then say so.
+    equal_diagonal : bool
+        Whether all training samples have the same proximity to themselves.
 
     Examples
     --------
@@ -70,6 +76,8 @@ class WeightScheme(ABC):
     needs: ClassVar[frozenset[str]] = frozenset()
     symmetric: bool = True
     separable: ClassVar[bool] = True
+    predicts: ClassVar[bool] = False
+    equal_diagonal: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -37,6 +37,7 @@ class Boosted(WeightScheme):
     tree_weights: npt.ArrayLike | None = None
 
     name = "boosted"
+    equal_diagonal = True
 
     @property
     def needs(self) -> frozenset[str]:  # type: ignore[override]

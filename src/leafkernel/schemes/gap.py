@@ -31,6 +31,7 @@ class Gap(WeightScheme):
 
     name = "gap"
     needs = frozenset({"in_bag"})
+    predicts = True
 
     def query(self, samples: Samples, forest: ForestStats) -> Weighting:
         """Return q."""

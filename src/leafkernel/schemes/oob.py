@@ -27,6 +27,7 @@ class OutOfBag(WeightScheme):
     """
 
     name = "oob"
+    equal_diagonal = True
     needs = frozenset({"in_bag"})
     separable = False
 

@@ -25,6 +25,7 @@ class Uniform(WeightScheme):
     """
 
     name = "uniform"
+    equal_diagonal = True
 
     def query(self, samples: Samples, forest: ForestStats) -> Weighting:
         """Return q = w."""

@@ -17,7 +17,7 @@ from leafkernel._targets import Codes, Target, check_labels, refuse_missing, tar
 from leafkernel._validation import check_columns, check_values, count_threads, refuse_masked
 from leafkernel.forests import Unavailable, fit_if_needed
 from leafkernel.proximity import ForestProximity
-from leafkernel.schemes import Boosted, OutOfBag, Uniform, WeightScheme
+from leafkernel.schemes import WeightScheme
 
 Array = npt.NDArray[Any]
 Task = TypeVar("Task", bound="ProximityTask")
@@ -191,8 +191,7 @@ def with_constant_diagonal(prox: ForestProximity) -> ForestProximity:
     one, as in R. Under other schemes it depends on the sample: one that is alone in its leaves is
     very similar to itself, and would look like the most typical of all. There it is zero.
     """
-    is_constant = isinstance(prox.scheme_, (Uniform, OutOfBag, Boosted))
-    return prox._with_diagonal("one" if is_constant else "zero")
+    return prox._with_diagonal("one" if prox.scheme_.equal_diagonal else "zero")
 
 
 def check_same_samples(proximity: ForestProximity, X: Any) -> None:

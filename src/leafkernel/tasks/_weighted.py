@@ -17,7 +17,7 @@ def is_out_of_bag(prox: ForestProximity) -> bool:
     """Return whether training samples look at out-of-bag trees alone, and never at themselves."""
     kernel = prox.kernel_
     itself = kernel.own_diagonal is not None and kernel.own_diagonal.any()
-    return prox.scheme_.name == "gap" and not kernel.symmetrize and not itself
+    return prox.scheme_.predicts and not kernel.symmetrize and not itself
 
 
 class WeightedPrediction(ProximityTask, BaseEstimator):

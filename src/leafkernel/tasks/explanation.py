@@ -11,7 +11,6 @@ import numpy.typing as npt
 from leafkernel._row_labels import frame_of, labels_at
 from leafkernel._validation import check_count
 from leafkernel.proximity import ForestProximity
-from leafkernel.schemes import Gap
 from leafkernel.tasks._base import check_proximity, read_targets, without_self
 from leafkernel.tasks._old_calls import took_y_first
 from leafkernel.tasks._query import Query, as_one_row, new_sample, number, training_row
@@ -206,7 +205,7 @@ def explain_prediction(
     query = new_sample(prox, x, "x") if row is None else training_row(prox, row, "row")
     target = read_targets(prox, y)
     classes = target.classes
-    is_of_model = isinstance(prox.scheme_, Gap) and not prox.kernel_.symmetrize
+    is_of_model = prox.scheme_.predicts and not prox.kernel_.symmetrize
     product = query.product.with_dtype(np.float64)
     found = prox._engine().rows(product)
     mass = float(found.data.sum())

@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 from leafkernel._targets import target_of
 from leafkernel._validation import check_choice, check_columns, check_length
 from leafkernel.proximity import ForestProximity
-from leafkernel.schemes import Boosted, OutOfBag, Uniform
 from leafkernel.tasks._as_new import AsNew
 from leafkernel.tasks._base import (
     Array,
@@ -311,9 +310,9 @@ def _codes_of(prox: ForestProximity, y: Any) -> npt.NDArray[np.intp]:
 
 def _judge(prox: ForestProximity, codes: Array, convention: str) -> Judge:
     own = with_constant_diagonal(prox)
-    as_in_r = isinstance(prox.scheme_, (Uniform, OutOfBag, Boosted))
+    has_end = prox.scheme_.equal_diagonal  # a sum is at least one, and scores are those of R
     return Judge(
-        lambda X: own.iter_proximity(X, sort=False), codes, convention, bounded=not as_in_r
+        lambda X: own.iter_proximity(X, sort=False), codes, convention, bounded=not has_end
     )
 
 
