@@ -110,7 +110,9 @@ def rows_of(product):
 
 CALLS = {
     "csr_rows": lambda p, n: rows_of(p),
-    "nearest": lambda p, n: core.nearest(p, min(3, n - 1), 2, None),
+    "nearest": lambda p, n: core.nearest(
+        p, min(3, n - 1), by_magnitude=False, n_threads=2, on_progress=None
+    ),
     "sums": lambda p, n: core.sums(p, np.ones((n, 2)), 2, None),
     "apply": lambda p, n: core.apply(p, np.ones((n, 2)), 2),
     "nonzeros": lambda p, n: core.nonzeros(p, 2, None),
@@ -157,7 +159,7 @@ def test_damaged_lists():
         def use(product=product, arrays=arrays):
             plain = as_namespace(product)
             plain.reference.lists = core.LeafLists(**vars(arrays))
-            core.nearest(plain, 1, 2, None)
+            core.nearest(plain, 1, by_magnitude=False, n_threads=2, on_progress=None)
 
         refused += count(use)
     assert N_CASES / 4 < refused < N_CASES
@@ -350,7 +352,7 @@ def test_an_object_without_its_arrays_is_refused():
     empty = core.LeafLists.__new__(core.LeafLists)
     plain = as_namespace(make_product(np.random.default_rng(0), 3, 9, 2))
     plain.reference.lists = empty
-    assert count(lambda: core.nearest(plain, 1, 1, None))
+    assert count(lambda: core.nearest(plain, 1, by_magnitude=False, n_threads=1, on_progress=None))
     trees = core.PackedTrees.__new__(core.PackedTrees)
     assert count(
         lambda: core.route_dense(

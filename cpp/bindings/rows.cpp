@@ -89,7 +89,8 @@ nb::tuple rows_of(const nb::object& source, bool sorted, Offset most_entries, in
     });
 }
 
-nb::tuple nearest(const nb::object& source, Offset k, int n_threads, const nb::object& on_progress) {
+nb::tuple nearest(const nb::object& source, Offset k, bool by_magnitude, int n_threads,
+                  const nb::object& on_progress) {
     const HeldProduct held = read_product(source, n_threads);
     const Product& product = held.view;
     const Offset available = product.reference.n_samples() - (product.own.empty() ? 0 : 1);
@@ -101,7 +102,7 @@ nb::tuple nearest(const nb::object& source, Offset k, int n_threads, const nb::o
         Buffer<std::int64_t> samples(n_rows * k);
         {
             const nb::gil_scoped_release no_gil;
-            top_k(product, k, similarities.data(), samples.data(), n_threads, monitor);
+            top_k(product, k, similarities.data(), samples.data(), n_threads, monitor, by_magnitude);
         }
         const auto rows = static_cast<std::size_t>(n_rows);
         const auto columns = static_cast<std::size_t>(k);
@@ -191,7 +192,8 @@ void register_rows(nb::module_& module) {
     nb::exception<TooManyEntries>(module, "TooManyEntriesError", PyExc_MemoryError);
     module.def("csr_rows", &rows_of, "product"_a, "sort"_a, "most_entries"_a, "n_threads"_a,
                "wide_indices"_a, "on_progress"_a.none());
-    module.def("nearest", &nearest, "product"_a, "k"_a, "n_threads"_a, "on_progress"_a.none());
+    module.def("nearest", &nearest, "product"_a, "k"_a, "by_magnitude"_a, "n_threads"_a,
+               "on_progress"_a.none());
     module.def("sums", &sums, "product"_a, "values"_a.noconvert(), "n_threads"_a,
                "on_progress"_a.none());
     module.def("apply", &apply_to, "product"_a, "values"_a.noconvert(), "n_threads"_a);

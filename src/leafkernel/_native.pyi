@@ -85,7 +85,7 @@ def csr_rows(
     on_progress: OnProgress | None,
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]: ...
 def nearest(
-    product: Product, k: int, n_threads: int, on_progress: OnProgress | None
+    product: Product, k: int, by_magnitude: bool, n_threads: int, on_progress: OnProgress | None
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]: ...
 def sums(
     product: Product,

@@ -115,7 +115,7 @@ def leaf_map(leaf: Array, weighting: Weighting, n_leaves: int, dtype: np.dtype[A
     for begin in range(0, len(leaf), _ROWS_AT_ONCE):
         rows = slice(begin, begin + _ROWS_AT_ONCE)
         exact = weighting.rows(rows).dense(leaf[rows])
-        if np.max(exact, initial=0) > np.finfo(dtype).max:
+        if np.max(np.abs(exact), initial=0) > np.finfo(dtype).max:
             raise OverflowError(f"a weight is too large for {dtype}; use dtype=np.float64.")
         weights = exact.astype(dtype)
         nonzero = weights != 0
@@ -147,7 +147,7 @@ def _take_weights(
 ) -> Weighting:
     """Return what a scheme gave, checked, as the engines take it, and safe from later changes."""
     where = f"weight scheme {scheme.name!r} ({side})"
-    checked = _check_weights(given, samples, forest, where)
+    checked = _check_weights(given, samples, forest, where, signed=scheme.signed)
     owned = (samples.in_bag_weights, samples.oob_flags)
     try:
         return checked.compact(dtype, samples.leaf, owned=owned)
@@ -155,7 +155,9 @@ def _take_weights(
         raise ValueError(f"{where}: {error}") from error
 
 
-def _check_weights(weights: Any, samples: Samples, forest: ForestStats, where: str) -> Weighting:
+def _check_weights(
+    weights: Any, samples: Samples, forest: ForestStats, where: str, *, signed: bool
+) -> Weighting:
     """Refuse weights that would make a wrong proximity, whoever wrote the scheme."""
     if isinstance(weights, Weighting):
         factors = {
@@ -166,13 +168,15 @@ def _check_weights(weights: Any, samples: Samples, forest: ForestStats, where: s
         }
         for name, (factor, shape) in factors.items():
             if factor is not None:
-                _check_factor(factor, shape, f"{where}, {name},")
+                _check_factor(factor, shape, f"{where}, {name},", signed=signed)
         return weights
-    _check_factor(weights, samples.leaf.shape, where, "(n_samples, n_trees) = ")
+    _check_factor(weights, samples.leaf.shape, where, "(n_samples, n_trees) = ", signed=signed)
     return Weighting(by_entry=np.asarray(weights))
 
 
-def _check_factor(factor: Any, shape: tuple[int, ...], where: str, meaning: str = "") -> None:
+def _check_factor(
+    factor: Any, shape: tuple[int, ...], where: str, meaning: str = "", *, signed: bool
+) -> None:
     refuse_masked(where, factor)
     array = np.asarray(factor)
     if array.dtype.kind not in "buif":
@@ -185,7 +189,10 @@ def _check_factor(factor: Any, shape: tuple[int, ...], where: str, meaning: str 
         return  # nothing else can be wrong with them
     if np.isnan(array).any():
         raise ValueError(f"{where} returned NaN; leafkernel.schemes.ratio divides safely.")
-    if np.max(array, initial=0) > np.finfo(np.float64).max:
+    if np.max(np.abs(array), initial=0) > np.finfo(np.float64).max:
         raise ValueError(f"{where} returned weights that are infinite or too large for float64.")
-    if (array < 0).any():
-        raise ValueError(f"{where} returned negative weights; a proximity needs them >= 0.")
+    if not signed and (array < 0).any():
+        raise ValueError(
+            f"{where} returned negative weights; a proximity needs them >= 0, unless the scheme "
+            "has signed = True."
+        )

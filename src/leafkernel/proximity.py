@@ -425,7 +425,11 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         return fitted._proximity_to(positions_of(fitted.index_, "rows", rows), X)
 
     def kneighbors(
-        self, X: Any = None, n_neighbors: int = 10
+        self,
+        X: Any = None,
+        n_neighbors: int = 10,
+        *,
+        by: Literal["value", "magnitude"] = "value",
     ) -> tuple[Array, npt.NDArray[np.int64]]:
         """Find the training samples most similar to each sample, without forming P.
 
@@ -434,7 +438,10 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
             As in :meth:`proximity`. A training sample is never its own neighbour.
         n_neighbors : int, default=10
-            Number of neighbours.
+            Number of neighbors.
+        by : {"value", "magnitude"}, default="value"
+            Whether the largest proximities come first, or the largest magnitudes. This makes a
+            difference only for schemes with negative weights.
 
         Returns
         -------
@@ -445,6 +452,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             samples of proximity 0, by index, as sorting its row of P would: look for zeros in
             ``similarity`` if you ask for many.
         """
+        check_choice("by", by, ("value", "magnitude"))
         fitted = self._snapshot()
         product = fitted._product(X)
         n_neighbors = check_count("n_neighbors", n_neighbors)
@@ -456,7 +464,9 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
                 f"choose from{not_itself}; ask for fewer, or fit on more."
             )
         with progress_bar("kneighbors", product.n_rows, enabled=fitted.progress) as on_progress:
-            return fitted._engine().nearest(product, n_neighbors, on_progress)
+            return fitted._engine().nearest(
+                product, n_neighbors, on_progress, by_magnitude=by == "magnitude"
+            )
 
     def neighbors_frame(self, X: Any = None, n_neighbors: int = 10) -> Any:
         """Return the nearest training samples as a table, with the labels of your data frames.
@@ -650,6 +660,11 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             no average: it is NaN, with a warning.
         """
         fitted = self._snapshot()
+        if fitted.scheme_.signed:
+            raise ValueError(
+                f"weight_scheme={fitted.scheme_.name!r} has negative weights, which make no "
+                "average; use weighted_sums."
+            )
         values = check_values(values, fitted.n_samples_fit_)
         columns = values.reshape(fitted.n_samples_fit_, -1)
         sums, mass = fitted._sums_and_mass(fitted._product(X), columns)

@@ -132,17 +132,18 @@ def _exponent(factor: Array | None) -> int:
     """Return the power of two of the largest entry where it is far from one, else 0."""
     if factor is None or factor.dtype.kind != "f":
         return 0
-    exponent = int(np.frexp(np.max(factor, initial=0))[1])
+    exponent = int(np.frexp(np.max(np.abs(factor), initial=0))[1])
     return exponent if abs(exponent) > _LARGEST_EXPONENT else 0
 
 
 def fits(weights: Array, dtype: npt.DTypeLike) -> bool:
-    """Return whether nonnegative weights keep their digits in dtype: none overflows or nears 0."""
+    """Return whether weights keep their digits in dtype: none overflows or nears 0."""
     if weights.dtype.kind != "f":
         return True  # no integer is too large even for float32
-    smallest = np.min(weights, where=weights > 0, initial=np.inf)
+    sizes = np.abs(weights)
+    smallest = np.min(sizes, where=sizes > 0, initial=np.inf)
     limits = np.finfo(dtype)
-    return bool(smallest >= limits.tiny and np.max(weights, initial=0) <= limits.max)
+    return bool(smallest >= limits.tiny and np.max(sizes, initial=0) <= limits.max)
 
 
 def _round(
@@ -153,10 +154,11 @@ def _round(
     if by_leaf is not None and leaf is not None:
         exact *= by_leaf[leaf]
     # With the largest at the top of the range, there is most room for small ones.
-    shift = int(np.frexp(np.max(exact, initial=0))[1]) - np.finfo(dtype).maxexp + 1
+    shift = int(np.frexp(np.max(np.abs(exact), initial=0))[1]) - np.finfo(dtype).maxexp + 1
     rounded = np.ldexp(exact, -shift)
     if not fits(rounded, dtype) or not -1000 < shift < 1000:
-        low, high = np.min(entry, where=entry > 0, initial=np.inf), np.max(entry)
+        sizes = np.abs(entry)
+        low, high = np.min(sizes, where=sizes > 0, initial=np.inf), np.max(sizes)
         advice = "use dtype=np.float64, or weights that differ less"
         if dtype == np.float64:
             advice = "multiply all of them by one large number, or set the smallest to 0"

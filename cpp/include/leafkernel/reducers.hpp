@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -10,58 +11,73 @@
 
 namespace leafkernel {
 
-// The k most similar samples of each row, most similar first, ties by sample; never the row's own
-// sample. Rows with fewer than k nonzeros are filled up with the first samples of proximity zero,
-// exactly as a stable sort of the dense row would.
+// The k samples of each row with the largest proximities, or the largest magnitudes; the largest first,
+// ties by sample; never the row's own sample. Samples of proximity zero come before those of negative
+// proximity, all exactly as a stable sort of the dense row would have them.
 template <class Value>
 void top_k(const Product& product, Offset k, Value* similarities, std::int64_t* samples, int n_threads,
-           const Monitor& monitor) {
+           const Monitor& monitor, bool by_magnitude = false) {
     using Entry = std::pair<Value, SampleId>;
-    const auto before = [](const Entry& a, const Entry& b) {
-        return a.first > b.first || (a.first == b.first && a.second < b.second);
+    const auto rank = [by_magnitude](Value value) { return by_magnitude ? std::abs(value) : value; };
+    const auto before = [rank](const Entry& a, const Entry& b) {
+        const Value first = rank(a.first), second = rank(b.first);
+        return first > second || (first == second && a.second < b.second);
     };
     const auto& sample_at = product.reference.sample_at;
     for_each_row<Value>(product, n_threads, monitor, [&] {
-        return
-            [&, best = std::vector<Entry>(), taken = std::vector<SampleId>()](
-                Offset row, std::span<const SampleId> places, std::span<const Value> values) mutable {
-                const SampleId own = product.own.empty() ? -1 : product.own[row];
-                const auto n_best = static_cast<std::size_t>(k);
-                // Most entries are below the best k of those before them, and one comparison says so.
-                Value enough{0};
-                best.clear();
-                for (std::size_t i = 0; k > 0 && i < places.size(); ++i) {
-                    if (values[i] < enough || places[i] == own) continue;
-                    best.emplace_back(values[i], sample_at[places[i]]);
-                    if (best.size() == 4 * n_best + 64) {
-                        std::nth_element(best.begin(), best.begin() + k - 1, best.end(), before);
-                        best.resize(n_best);
-                        enough = best.back().first;
+        return [&, best = std::vector<Entry>(), negative = std::vector<Entry>(),
+                taken = std::vector<SampleId>()](Offset row, std::span<const SampleId> places,
+                                                 std::span<const Value> values) mutable {
+            const SampleId own = product.own.empty() ? -1 : product.own[row];
+            const auto n_best = static_cast<std::size_t>(k);
+            // Most entries are below the best k of those before them, and one comparison says so.
+            Value enough{0};
+            best.clear();
+            negative.clear();
+            for (std::size_t i = 0; k > 0 && i < places.size(); ++i) {
+                const Value ranked = rank(values[i]);
+                if (ranked < enough || places[i] == own) {
+                    if (ranked < Value{0} && places[i] != own) {
+                        negative.emplace_back(values[i], sample_at[places[i]]);
                     }
+                    continue;
                 }
-                if (best.size() > n_best) {
-                    std::nth_element(best.begin(), best.begin() + k, best.end(), before);
+                best.emplace_back(values[i], sample_at[places[i]]);
+                if (best.size() == 4 * n_best + 64) {
+                    std::nth_element(best.begin(), best.begin() + k - 1, best.end(), before);
                     best.resize(n_best);
-                } else if (best.size() < n_best) {
-                    taken.clear();
-                    if (own >= 0) taken.push_back(sample_at[own]);
-                    for (const auto& entry : best) taken.push_back(entry.second);
-                    std::sort(taken.begin(), taken.end());
-                    auto next_taken = taken.begin();
-                    for (SampleId s = 0; best.size() < n_best; ++s) {
-                        if (next_taken != taken.end() && *next_taken == s) {
-                            ++next_taken;
-                        } else {
-                            best.emplace_back(Value{0}, s);
-                        }
+                    enough = rank(best.back().first);
+                }
+            }
+            if (best.size() > n_best) {
+                std::nth_element(best.begin(), best.begin() + k, best.end(), before);
+                best.resize(n_best);
+            } else if (best.size() < n_best) {
+                taken.clear();
+                if (own >= 0) taken.push_back(sample_at[own]);
+                for (const auto& entry : best) taken.push_back(entry.second);
+                for (const auto& entry : negative) taken.push_back(entry.second);
+                std::sort(taken.begin(), taken.end());
+                auto next_taken = taken.begin();
+                const auto n_samples = static_cast<SampleId>(sample_at.size());
+                for (SampleId s = 0; best.size() < n_best && s < n_samples; ++s) {
+                    if (next_taken != taken.end() && *next_taken == s) {
+                        ++next_taken;
+                    } else {
+                        best.emplace_back(Value{0}, s);
                     }
                 }
-                std::sort(best.begin(), best.end(), before);
-                for (Offset i = 0; i < k; ++i) {
-                    similarities[row * k + i] = best[static_cast<std::size_t>(i)].first;
-                    samples[row * k + i] = best[static_cast<std::size_t>(i)].second;
+                std::sort(negative.begin(), negative.end(), before);
+                for (const auto& entry : negative) {
+                    if (best.size() < n_best) best.push_back(entry);
                 }
-            };
+            }
+            std::sort(best.begin(), best.end(), before);
+            for (Offset i = 0; i < k; ++i) {
+                similarities[row * k + i] = best[static_cast<std::size_t>(i)].first;
+                samples[row * k + i] = best[static_cast<std::size_t>(i)].second;
+            }
+        };
     });
 }
 

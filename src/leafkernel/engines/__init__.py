@@ -58,12 +58,17 @@ class Engine(Protocol):
         """
 
     def nearest(
-        self, product: Product, k: int, on_progress: OnProgress | None = None
+        self,
+        product: Product,
+        k: int,
+        on_progress: OnProgress | None = None,
+        *,
+        by_magnitude: bool = False,
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
         """Return the k largest entries of each row and their columns, shapes (m, k).
 
-        Largest first, ties by column, never the row's own sample; where a row has fewer than k
-        nonzeros the first columns with zero follow.
+        Largest first, or largest magnitude first; ties by column; never the row's own sample.
+        Columns with zero count as such.
         """
 
     def sums(

@@ -50,10 +50,15 @@ class NativeEngine:
         return matrix
 
     def nearest(
-        self, product: Product, k: int, on_progress: OnProgress | None = None
+        self,
+        product: Product,
+        k: int,
+        on_progress: OnProgress | None = None,
+        *,
+        by_magnitude: bool = False,
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
         """Return the k largest entries of each row and their columns, shapes (m, k)."""
-        return core.nearest(product, k, self.n_threads, on_progress)
+        return core.nearest(product, k, by_magnitude, self.n_threads, on_progress)
 
     def sums(
         self,

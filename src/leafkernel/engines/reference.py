@@ -37,13 +37,18 @@ class ReferenceEngine:
         return csr_array(np.array(rows)) if rows else matrix
 
     def nearest(
-        self, product: Product, k: int, on_progress: OnProgress | None = None
+        self,
+        product: Product,
+        k: int,
+        on_progress: OnProgress | None = None,
+        *,
+        by_magnitude: bool = False,
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
         """Return the k largest entries of each row and their columns, shapes (m, k)."""
         similarity = np.empty((product.n_rows, k), dtype=product.dtype)
         samples = np.empty((product.n_rows, k), dtype=np.int64)
         for i, row in enumerate(_dense_rows(product, on_progress)):
-            order = np.argsort(-row, kind="stable")
+            order = np.argsort(-np.abs(row) if by_magnitude else -row, kind="stable")
             if product.own is not None:
                 order = order[order != product.reference.sample_at[product.own[i]]]
             samples[i] = order[:k]

@@ -53,6 +53,9 @@ class WeightScheme(ABC):
         themselves. Tasks then say so.
     equal_diagonal : bool
         Whether all training samples have the same proximity to themselves.
+    signed : bool
+        Whether weights may be negative. Proximities are then contributions to a sum, which may
+        cancel, and not similarities.
 
     Examples
     --------
@@ -78,6 +81,7 @@ class WeightScheme(ABC):
     separable: ClassVar[bool] = True
     predicts: ClassVar[bool] = False
     equal_diagonal: ClassVar[bool] = False
+    signed: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
