@@ -321,10 +321,10 @@ the filled training rows. Differences of 0.02 mean little here.
 - **Before a supervised model.** Targets help to fill the training rows but not new ones, so the two
   are not filled in the same way. Differences are small, and the plain mean does well: a forest can
   see by it that a value was missing. If prediction is all that counts, fill in without y.
-- **Whole numbers.** Columns of an integer type are filled with whole numbers and stay integers. A
-  column of floats gets fractions, even if all of its present values are whole: use
-  `X.convert_dtypes()` in pandas to make integers of it. The command `leafkernel impute` reads files
-  without types, so it fills whole numbers into each column whose present values are all whole.
+- **Whole numbers.** Columns of an integer type are filled with whole numbers and stay integers. So
+  are columns of floats in pandas with gaps and otherwise whole numbers, because pandas makes floats
+  of integers with gaps. The command `leafkernel impute` does so for every column whose present
+  values are all whole.
 - **Time.** The default trains a forest for each column in each iteration. Seconds for the fit and
   the new rows, on average over data sets:
   {times}.

@@ -291,7 +291,7 @@ def test_a_vote_is_not_called_the_prediction_of_a_boosted_model():
     assert first.startswith("Vote of the rows that are similar to a new sample: ")
     assert second.startswith("The model itself predicts: ")
     of_row = explain_prediction(prox, y=y, row=70)
-    assert "This is not the prediction of the model" in str(of_row)
+    assert "own prediction may differ" in str(of_row)
     assert 70 not in of_row.rows
     exact = ForestProximity(RandomForestClassifier(60, random_state=0)).fit(X, y)
     assert explain_prediction(exact, X[70], y=y).is_of_model

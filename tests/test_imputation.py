@@ -354,6 +354,16 @@ def test_integers_stay_integers(rng, dtype):
     assert imputer.transform(X)["n"].dtype in ("Float64", "double[pyarrow]")
 
 
+def test_integers_that_pandas_made_floats_of_are_filled_with_integers(rng):
+    numbers = rng.integers(0, 250, 60)
+    X = pd.DataFrame({"n": numbers.astype(float), "x": numbers + rng.normal(size=60)})
+    X.loc[::7, ["n", "x"]] = np.nan
+    filled = ProximityImputer(n_estimators=10, random_state=0).fit_transform(X)
+    assert filled["n"].dtype == float
+    assert (filled["n"] % 1 == 0).all()
+    assert (filled["x"] % 1 != 0).all()
+
+
 def test_integers_at_the_end_of_their_range():
     most = np.iinfo(np.int64).max
     X = pd.DataFrame({"n": pd.array([most, None] * 10, dtype="Int64"), "x": np.arange(20.0)})

@@ -81,7 +81,7 @@ def test_what_is_reported():
     table = found.to_frame()
     assert table.index.tolist() == found.rows.tolist()
     assert table["label"].tolist() == names[found.rows].tolist()
-    assert "labels are probably wrong (about" in str(found)
+    assert "labels look wrong. About" in str(found)
     assert f"row {found.rows[0]}: {found.labels[0]}, but similar rows are" in str(found)
     fewer = find_label_errors(prox, names, false_discovery_rate=0.05)
     assert len(fewer.rows) < len(found.rows)
@@ -93,7 +93,7 @@ def test_clean_labels_and_models_without_draws():
     found = find_label_errors(prox.fit(X, y), y, false_discovery_rate=0.01)
     assert len(found.rows) < 8
     assert str(find_label_errors(prox, y > 0, false_discovery_rate=1e-9)) == (
-        "No label is probably wrong among 150."
+        "None of 150 labels looks wrong."
     )
 
 

@@ -118,20 +118,41 @@ def test_without_classes_all_are_compared_with_all(diabetes):
     assert_allclose(outlier_scores(prox, names), by_name)
 
 
+def slow_residuals(P, y, mean):
+    """The smaller distance from the weighted mean and median, on a robust scale."""
+    medians, order = [], np.argsort(y)
+    for row in P:
+        share = np.cumsum(row[order]) / row.sum()
+        medians.append(y[order][np.searchsorted(share, 0.5 - 1e-7)])
+    off = np.minimum(np.abs(y - mean), np.abs(y - medians))
+    scores = 10 / 3.5 * off / (1.4826 * np.median(off))
+    return np.where(scores > 10, 10 * (1 + np.log10(np.maximum(scores, 10) / 10)), scores)
+
+
 def test_scores_of_numbers_are_robust_standard_scores(diabetes):
     X, y = diabetes
     forest = RandomForestRegressor(60, oob_score=True, random_state=0).fit(X, y)
     prox = ForestProximity(forest, dtype=np.float64).fit(X, y)
-    off = np.abs(y - forest.oob_prediction_)
-    expected = 10 / 3.5 * off / (1.4826 * np.median(off))
+    expected = slow_residuals(prox.proximity().toarray(), y, forest.oob_prediction_)
     assert_allclose(outlier_scores(prox), expected)
     assert_allclose(outlier_scores(prox, y, convention="residual"), expected)
     for scheme in ("uniform", "kerf"):
         prox = ForestProximity(forest, scheme, dtype=np.float64).fit(X, y)
         P = prox.proximity().toarray()
         np.fill_diagonal(P, 0)
-        off = np.abs(y - P @ y / P.sum(axis=1))
-        assert_allclose(outlier_scores(prox), 10 / 3.5 * off / (1.4826 * np.median(off)))
+        assert_allclose(outlier_scores(prox), slow_residuals(P, y, P @ y / P.sum(axis=1)))
+
+
+@pytest.mark.parametrize("scheme", ["gap", "oob", "uniform", "kerf"])
+def test_one_wrong_target_does_not_spoil_its_neighbors(diabetes, scheme):
+    """One target times 1e6 scored 26 million, and two correct rows nearby 13 and 7 million."""
+    X, y = (part.copy() for part in diabetes)
+    y[7] *= 1e6
+    prox = ForestProximity(RandomForestRegressor(60, random_state=0), scheme).fit(X, y)
+    scores = outlier_scores(prox)
+    assert scores.argmax() == 7
+    assert 10 < scores[7] < 100
+    assert (np.delete(scores, 7) > 10).mean() < 0.05
 
 
 @pytest.mark.parametrize("scheme", ["gap", "oob", "uniform", "kerf"])

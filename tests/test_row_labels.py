@@ -11,6 +11,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
 from leafkernel import ForestProximity
+from leafkernel._row_labels import label_text
 from leafkernel.plots import plot_neighbors
 from leafkernel.tasks import (
     ProximityClassifier,
@@ -115,9 +116,11 @@ def test_an_unknown_or_ambiguous_label_is_refused(prox, split):
         explain_prediction(prox, row=unknown)
     doubled = X.set_axis(["same"] * 3 + [*X.index[3:]], axis=0)
     twice = ForestProximity(prox.forest_).fit(doubled, y)
-    with pytest.raises(ValueError, match=r"'same' is the label of 3 training samples \(positions"):
+    with pytest.raises(ValueError, match=r"row='same' is no position. .* not unique, so ask"):
         explain_prediction(twice, row="same")
-    assert explain_prediction(twice, row=X.index[3]).sample.endswith("(position 3)")
+    assert explain_prediction(twice, row=3).sample.endswith("(position 3)")
+    with pytest.raises(ValueError, match="row must be one training sample"):
+        explain_prediction(twice, row=[3])
 
 
 @pytest.mark.parametrize(
@@ -135,8 +138,13 @@ def test_labels_of_every_kind(split, index):
     X, _, y, _ = split
     prox = ForestProximity(RandomForestClassifier(40, random_state=0)).fit(X.set_axis(index), y)
     told = explain_prediction(prox, row=index[7], n=2)
+    names = [label_text(label) for label in told.row_labels]
+    assert all("00:00" not in name and "(" not in name for name in names)
+    assert [line.split("  ")[1].strip() for line in str(told).splitlines()[3:]] == names
     assert list(told.to_frame().index) == [index[k] for k in told.rows]
-    assert explain_pair(prox, index[3], index[4]).a == f"training row {index[3]} (position 3)"
+    name = label_text(index[3])
+    assert explain_pair(prox, index[3], index[4]).a == f"training row {name} (position 3)"
+    assert repr(medoids(prox)).count("(position") == 3
     frame = pickle.loads(pickle.dumps(prox)).neighbors_frame(n_neighbors=1)
     assert list(frame["neighbor"]) == [index[k] for k in frame["position"]]
 

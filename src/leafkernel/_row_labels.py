@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from leafkernel._validation import check_row_numbers, refuse_masked, shorten
+from leafkernel._validation import check_row_numbers, refuse_masked
 
 Array = npt.NDArray[Any]
 Positions = npt.NDArray[np.int64]
@@ -44,7 +44,7 @@ def frame_of(columns: dict[str, Any], row_labels: Any) -> Any:
 
 def positions_of(index: Any, name: str, labels: Any) -> Positions:
     """Return the positions of rows, given their labels, or say what is wrong with these."""
-    if isinstance(index, range):
+    if isinstance(index, range) or not index.is_unique:
         return check_row_numbers(name, labels, len(index))
     refuse_masked(name, labels)
     labels = list(labels)
@@ -52,22 +52,27 @@ def positions_of(index: Any, name: str, labels: Any) -> Positions:
 
 
 def position_of(index: Any, name: str, label: Any) -> int:
-    """Return the position of one row, given its label, or say what is wrong with that."""
-    if isinstance(index, range):
+    """Return the position of one row, given its label, or say what is wrong with that.
+
+    Labels that are not unique name no row: positions stand in for them.
+    """
+    if isinstance(index, range) or not index.is_unique:
+        if np.ndim(label) != 0:
+            raise ValueError(f"{name} must be one training sample; got {label!r}.")
+        if not isinstance(index, range) and not isinstance(label, (int, np.integer)):
+            raise ValueError(
+                f"{name}={_text(label)} is no position. The labels of the training samples are not "
+                f"unique, so ask for one by its position, from 0 to {len(index) - 1}."
+            )
         return int(check_row_numbers(name, np.asarray([label]), len(index))[0])
     try:
         places = index.get_indexer_for([label])
     except (TypeError, ValueError):  # a label of another kind
         places = np.array([-1])
     places = places[places >= 0]
-    if len(places) == 1:
-        return int(places[0])
     if len(places) == 0:
         raise ValueError(_unknown(index, name, label))
-    raise ValueError(
-        f"{name}={_text(label)} is the label of {len(places)} training samples (positions "
-        f"{shorten([str(p) for p in places])}); fit on a data frame with unique labels."
-    )
+    return int(places[0])
 
 
 def _unknown(index: Any, name: str, label: Any) -> str:
@@ -77,6 +82,16 @@ def _unknown(index: Any, name: str, label: Any) -> str:
             f" For the sample at position {label}, use its label: {_text(index[int(label)])}."
         )
     return message
+
+
+def label_text(label: Any) -> str:
+    """Write a label for people: dates without a time of midnight, parts side by side."""
+    if isinstance(label, tuple):
+        return ", ".join(map(label_text, label))
+    if isinstance(label, np.datetime64):
+        return str(np.datetime_as_string(label.astype("datetime64[s]"), unit="auto"))
+    text = str(label)
+    return text.removesuffix(" 00:00:00")
 
 
 def _text(label: Any) -> str:

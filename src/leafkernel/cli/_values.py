@@ -22,6 +22,9 @@ Numbers = npt.NDArray[np.float64]
 Texts = npt.NDArray[np.object_]  # str, or None where missing
 
 NEARLY_ALL = 0.9  # of the values must be numbers for the column to be one of numbers
+# Fewer are enough if all others are one word without a digit ("none", "-"): this part of the
+# values, and so many different ones that they are no codes.
+_MOST, _MANY = 0.8, 10
 _EXACT = 2**53  # whole numbers beyond it run together as floats
 _LARGEST = float(np.finfo(np.float32).max)  # forests take single precision
 _LONGEST_NESTED = 200
@@ -216,6 +219,12 @@ def settle(values: Values, signs: Signs | None = None) -> Values:
     def nearly_all(known: npt.NDArray[np.bool_]) -> bool:
         return bool(counts[known].sum() >= NEARLY_ALL * counts.sum())
 
+    def has_marker(known: npt.NDArray[np.bool_]) -> bool:
+        """Return whether all that is no number is one word, which then stands for a gap."""
+        words = [text for text, is_known in zip(texts, known, strict=True) if not is_known]
+        many = known.sum() >= _MANY and counts[known].sum() >= _MOST * counts.sum()
+        return bool(many and len(words) == 1 and not any(map(str.isdigit, words[0])))
+
     style, units = find_style(texts)
     if len(units) > 1:
         amounts = np.array([read_amount(text) is not None for text in texts])
@@ -223,7 +232,7 @@ def settle(values: Values, signs: Signs | None = None) -> Values:
     signs = signs or _find_signs(texts, style)
     for form in (_form_of(texts, signs, style), "dates"):
         parsed = _parse(texts, form, style)
-        if nearly_all(~np.isnan(parsed)):
+        if nearly_all(~np.isnan(parsed)) or has_marker(~np.isnan(parsed)):
             found = _from_parsed(parsed, texts, codes, form, style)
             return replace(found, unsure=not signs.sure and form in _UNSURE)
     return values

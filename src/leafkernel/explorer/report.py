@@ -191,9 +191,13 @@ def build_report(
     judgement = Judgement.of(others, y)
     trees, feature_names = read_splits(prox)
     table = PageTable.of(prox, X, shown, feature_names)
+    columns = table.columns
+    if X_new is not None:  # with the categories of new rows, too
+        shown_new = X_new if shown is None else shown_new
+        columns = table.followed_by(shown_new, n_new, by_name=shown is not None)
     step("outliers and prototypes")
     outliers = outlier_scores(others, judgement.target, X=X)
-    typical = prototypes(others, judgement, table.columns)
+    typical = prototypes(others, judgement, columns)
     step("nearest rows")
     k = min(n_neighbors, n - 1)
     rows = training_rows(others, judgement, outliers, k)
@@ -212,10 +216,8 @@ def build_report(
     title = title or f"{name}, as {name_forest(prox)} sees it"
     score = judgement.score()
     names = RowNames.of(n, X, shown, ids=ids, name=id_name, positions=positions)
-    columns, new_names = table.columns, None
+    new_names = None
     if new is not None:
-        shown_new = X_new if shown is None else shown_new
-        columns = table.followed_by(shown_new, n_new, by_name=shown is not None)
         new_names = RowNames.of(n_new, X_new, shown_new, ids=ids_new, name="", positions=None)
     header = {
         "format": 2,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from leafkernel._row_labels import labels_at
+from leafkernel._row_labels import label_text, labels_at
 from leafkernel._validation import check_count, check_length
 from leafkernel.plots._colors import Target
 from leafkernel.plots._columns import Column, Columns
@@ -124,7 +124,7 @@ def plot_neighbors(
     bars, table = panels(ax, (part, 1 - part), space=0.02).ravel()
     is_gap = prox.scheme_.predicts and not prox.kernel_.symmetrize
     _draw_bars(bars, target, near, similarity, is_gap=is_gap)
-    name = "new sample" if query.row is None else f"row {row}"
+    name = "new sample" if query.row is None else f"row {label_text(row)}"
     labels = labels_at(prox.index_, near)
     _draw_table(table, columns, shown, sample, near)
     bars.set_ylim(*table.get_ylim())
@@ -200,10 +200,10 @@ def _is_nan(value: Any) -> bool:
 
 def _name(target: Target, row: int, label: Any) -> str:
     if not target.label:
-        return f"row {label}"
+        return f"row {label_text(label)}"
     if target.classes is None:
-        return f"row {label}: {number(float(target.values[row]))}"
-    return f"row {label}: {short(target.classes[target.values[row]], 16)}"
+        return f"row {label_text(label)}: {number(float(target.values[row]))}"
+    return f"row {label_text(label)}: {short(target.classes[target.values[row]], 16)}"
 
 
 def _draw_bars(ax: Any, target: Target, near: Array, similarity: Array, *, is_gap: bool) -> None:

@@ -143,7 +143,7 @@ class Judge:
         score: Array = (raw - centers) / np.where(spreads > 0, spreads, 1.0)
         if self.rule.absolute:
             return np.abs(score)
-        return _slow_down(score) if self.bounded else score
+        return slow_down(score) if self.bounded else score
 
 
 def match(scores: Array, measured: Array, known: Array) -> npt.NDArray[np.float64]:
@@ -157,7 +157,7 @@ def match(scores: Array, measured: Array, known: Array) -> npt.NDArray[np.float6
     return np.asarray(np.interp(inside, values, means) + (scores - inside))
 
 
-def _slow_down(scores: Array) -> npt.NDArray[np.float64]:
+def slow_down(scores: Array) -> npt.NDArray[np.float64]:
     """Continue scores above 10 on a logarithmic scale: 100 becomes 20, 1000 becomes 30."""
     high = np.maximum(scores, DESERVES_A_LOOK)
     return np.where(

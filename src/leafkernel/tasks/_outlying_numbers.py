@@ -14,7 +14,8 @@ from leafkernel._validation import check_values, count_threads
 from leafkernel.forests import RawLeaves, Unavailable
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import Array, without_self
-from leafkernel.tasks._outlier_judge import DESERVES_A_LOOK, Judge
+from leafkernel.tasks._outlier_judge import DESERVES_A_LOOK, Judge, slow_down
+from leafkernel.tasks._quantiles import weighted_quantiles
 
 Doubles = npt.NDArray[np.float64]
 
@@ -30,23 +31,27 @@ def residual_scores(prox: ForestProximity, y: Any) -> Doubles:
     r"""Return how far each target lies from the targets of similar samples.
 
     .. math:: \mathrm{score}_i = \frac{10}{3.5} \cdot
-              \frac{|y_i - \hat y_i|}{1.4826 \cdot \mathrm{median}_j |y_j - \hat y_j|}
+              \frac{d_i}{1.4826 \cdot \mathrm{median}_j\, d_j}, \qquad
+              d_i = \min(|y_i - \bar y_i|, |y_i - \tilde y_i|)
 
-    where :math:`\hat y_i` is the mean of the other targets, weighted by proximity.
+    where :math:`\bar y_i` and :math:`\tilde y_i` are the mean and the median of the other targets,
+    weighted by proximity. The median keeps a wrong target from spoiling the scores of its
+    neighbors. Scores above 10 continue on a logarithmic scale.
     """
     targets = check_values(y, prox.n_samples_fit_)
     columns = targets.reshape(len(targets), -1)
-    ones = np.ones(len(columns))
-    sums = without_self(prox).weighted_sums(np.column_stack([columns, ones]))
-    mass = sums[:, -1:]
-    expected = np.divide(
-        sums[:, :-1], mass, out=np.tile(columns.mean(axis=0), (len(columns), 1)), where=mass > 0
+    others = without_self(prox)
+    sums, mass = others._sums_and_mass(others._product(None), columns)
+    means = np.divide(
+        sums, mass, out=np.tile(columns.mean(axis=0), (len(columns), 1)), where=mass > 0
     )
-    off = np.abs(columns - expected)
+    half = np.array([0.5])
+    medians = [weighted_quantiles(others, column, None, half)[0][:, 0] for column in columns.T]
+    off = np.minimum(np.abs(columns - means), np.abs(columns - np.column_stack(medians)))
     spread = _NORMAL_MAD * np.median(off, axis=0)
     spread = np.where(spread > 0, spread, off.mean(axis=0))
     scores = off / np.where(spread > 0, spread, 1.0)
-    return np.asarray(scores.max(axis=1) * DESERVES_A_LOOK / _ROBUST_LIMIT)
+    return slow_down(scores.max(axis=1) * DESERVES_A_LOOK / _ROBUST_LIMIT)
 
 
 class FeatureScores:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from leafkernel._row_labels import position_of
+from leafkernel._row_labels import label_text, position_of
 from leafkernel.kernel import Product
 from leafkernel.proximity import ForestProximity
 
@@ -44,7 +44,7 @@ def training_row(prox: ForestProximity, row: Any, name: str) -> Query:
     """Return a training sample, compared using its out-of-bag trees."""
     position = position_of(prox.index_, name, row)
     product = prox.kernel_.training_product(slice(position, position + 1))
-    label = f"training row {row}"
+    label = f"training row {label_text(row)}"
     if not isinstance(prox.index_, range):
         label += f" (position {position})"
     return Query(label, position, product)

@@ -143,6 +143,17 @@ class PandasTable:
         raise _neither(self.label(j), dtype)
 
     def is_integer(self, j: int) -> bool:
+        if self._has_integer_type(j):
+            return True
+        dtype = self.X.dtypes.iloc[j]
+        if not isinstance(dtype, np.dtype) or dtype.kind != "f":
+            return False
+        # pandas makes floats of integers with gaps, unless they are of a type of its own.
+        known = self.numbers(j)
+        known = known[~np.isnan(known)]
+        return bool(len(known) < len(self.X) and (known % 1 == 0).all())
+
+    def _has_integer_type(self, j: int) -> bool:
         return bool(self.pandas.api.types.is_integer_dtype(self.X.dtypes.iloc[j]))
 
     def levels(self, j: int) -> list[Any] | None:
@@ -166,7 +177,7 @@ class PandasTable:
             if isinstance(column.dtype, self.pandas.CategoricalDtype):
                 unknown = [v for v in dict.fromkeys(values) if v not in column.cat.categories]
                 column = column.cat.add_categories(unknown)
-            elif values.dtype.kind == "f" and self.is_integer(j):
+            elif values.dtype.kind == "f" and self._has_integer_type(j):
                 if (values == np.rint(values)).all():
                     values = _integers(values, column.dtype.numpy_dtype)
                 else:  # the column had a float type in fit

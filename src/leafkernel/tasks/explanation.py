@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from leafkernel._row_labels import frame_of, labels_at
+from leafkernel._row_labels import frame_of, label_text, labels_at
 from leafkernel._validation import check_count
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import check_proximity, read_targets, without_self
@@ -113,7 +113,7 @@ class PredictionExplanation:
             return [f"Prediction for {self.sample}: {said}"]
         lines = [f"Vote of the rows that are similar to {self.sample}: {said}"]
         if self.model_prediction is None:
-            return [*lines, "This is not the prediction of the model, which may differ."]
+            return [*lines, "The model's own prediction may differ; pass the row as x to see it."]
         return [*lines, f"The model itself predicts: {self._say(self.model_prediction)}"]
 
     def __str__(self) -> str:
@@ -123,7 +123,7 @@ class PredictionExplanation:
         else:
             heads, texts = ["class"], [[str(label) for label in self.targets]]
         heads = ["row", "share", *heads]
-        labels = [str(label) for label in self.row_labels]
+        labels = [label_text(label) for label in self.row_labels]
         texts = [
             labels,
             [f"{s:.1%}" for s in self.shares],
@@ -137,7 +137,8 @@ class PredictionExplanation:
         n_shown = len(self.rows)
         made_by = f"Made by {self.n_rows} training row{'s' * (self.n_rows > 1)}"
         if n_shown < self.n_rows:
-            made_by += f", of which these {n_shown} make up {self.shown:.1%}"
+            these = f"these {n_shown} make" if n_shown > 1 else "this one makes"
+            made_by += f", of which {these} up {self.shown:.1%}"
         return "\n".join([*self._headlines(), f"{made_by}:", *lines])
 
     __repr__ = __str__

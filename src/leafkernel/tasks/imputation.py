@@ -107,9 +107,9 @@ class ProximityImputer(ProximityTask, OneToOneFeatureMixin, TransformerMixin, Ba
     have it, and keep it. And it looks at other columns only as far as they predict the targets.
 
     The output has the type of the input: arrays, or pandas or polars data frames with their types,
-    categories and index. Columns of an integer type are filled with whole numbers. Columns of
-    floats are filled with fractions even if all of their present values are whole; in pandas,
-    ``X.convert_dtypes()`` makes integers of such columns. A category that fit has not seen is
+    categories and index. Columns of integers are filled with whole numbers. So are columns of
+    floats in pandas that have gaps and otherwise whole numbers, because pandas makes floats of
+    integers with gaps. A category that fit has not seen is
     treated as missing when it is passed through the trees, and stays. With a given forest, a
     missing value may have no proximity to any sample where the column is present. It gets the
     median or mode, with a warning; larger leaves help. Columns with many categories are slow: each

@@ -355,7 +355,8 @@ class ForestKernel(Kernel):
         return ForestKernel(copy(self.prox), self.signal, self.noise)
 
     def __repr__(self) -> str:
-        return f"ForestKernel({self.prox!r}, signal={self.signal:.3g}, noise={self.noise:.3g})"
+        prox = repr(self.prox).partition("\n")[0]
+        return f"ForestKernel({prox}, signal={self.signal:.3g}, noise={self.noise:.3g})"
 
     def _checked(self) -> ForestProximity:
         """Return the proximity, if it can be a covariance."""

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.isotonic import IsotonicRegression
 
-from leafkernel._row_labels import frame_of, labels_at
+from leafkernel._row_labels import frame_of, label_text, labels_at
 from leafkernel._validation import check_share
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import (
@@ -83,13 +83,16 @@ class LabelErrors:
 
     def __str__(self) -> str:
         n = len(self.scores)
-        head = f"{len(self.rows)} of {n} labels are probably wrong"
-        if not len(self.rows):
-            return f"No label is probably wrong among {n}."
+        n_wrong = len(self.rows)
+        if not n_wrong:
+            return f"None of {n} labels looks wrong."
+        right = self.false_discovery_rate * n_wrong
         lines = [
-            f"{head} (about {self.false_discovery_rate:.0%} of these are right after all):",
+            f"{n_wrong} of {n} labels look wrong. About {right:.0f} of them are right all the "
+            "same; more, if classes overlap.",
             *(
-                f"  row {name}: {label}, but similar rows are {other} ({self.scores[row]:.0%})"
+                f"  row {label_text(name)}: labeled {label}, but {self.scores[row]:.0%} of its "
+                f"similarity is to other labels, mostly {other}"
                 for row, name, label, other in zip(
                     self.rows[:_MOST_SHOWN],
                     self.row_labels,
@@ -111,8 +114,9 @@ def find_label_errors(
 ) -> LabelErrors:
     r"""Find training samples whose labels are probably wrong.
 
-    The score of a sample is one minus the share of its proximity that falls on other samples with
-    its label. With "gap" that is one minus the forest's out-of-bag probability of the label.
+    Only samples are reported whose similar samples have another label more often. The score of a
+    sample is one minus the share of its proximity that falls on other samples with its label. With
+    "gap" that is one minus the forest's out-of-bag probability of the label.
 
     Parameters
     ----------
@@ -163,18 +167,21 @@ def find_label_errors(
     own = shares[everyone, codes]
     scores = 1.0 - own
     probabilities = _probabilities(shares, codes)
+    others = shares.copy()
+    others[everyone, codes] = -1.0
+    # Only where similar samples have another label more often.
     order = np.lexsort((own, -probabilities))
-    right = np.cumsum(1.0 - probabilities[order]) / (everyone + 1)
+    order = order[(others.max(axis=1) > own)[order]]
+    right = np.cumsum(1.0 - probabilities[order]) / np.arange(1, len(order) + 1)
     reported = np.flatnonzero(right <= accepted)
     n_reported = int(reported[-1]) + 1 if len(reported) else 0
     rows = order[:n_reported]
     rows = rows[np.argsort(-scores[rows], kind="stable")]
-    shares[everyone, codes] = -1.0
     return LabelErrors(
         rows=rows.astype(np.int64),
         row_labels=labels_at(prox.index_, rows),
         labels=classes[codes[rows]],
-        suggested=classes[shares[rows].argmax(axis=1)],
+        suggested=classes[others[rows].argmax(axis=1)],
         scores=scores,
         probabilities=probabilities,
         threshold=float(scores[rows].min()) if n_reported else 1.0,

@@ -41,10 +41,12 @@ def outlier_scores(
     a target lies from the targets of similar samples:
 
     .. math:: \mathrm{score}_i = \frac{10}{3.5} \cdot
-              \frac{|y_i - \hat y_i|}{1.4826 \cdot \mathrm{median}_j |y_j - \hat y_j|}
+              \frac{d_i}{1.4826 \cdot \mathrm{median}_j\, d_j}, \qquad
+              d_i = \min(|y_i - \bar y_i|, |y_i - \tilde y_i|)
 
-    where :math:`\hat y_i` is the mean of the other targets, weighted by proximity. With "gap" it is
-    the forest's out-of-bag prediction.
+    where :math:`\bar y_i` and :math:`\tilde y_i` are the mean and the median of the other targets,
+    weighted by proximity. With "gap" the mean is the forest's out-of-bag prediction. The median
+    keeps a wrong target from spoiling the scores of its neighbors.
 
     To find wrong labels, use :func:`find_label_errors`, which is made for it.
 
@@ -75,6 +77,7 @@ def outlier_scores(
     P_ii is one under "uniform", "oob" and "boosted", as in R, and the scores equal those of R.
     Under other schemes it would depend on the sample, and is zero. The raw measure then has no
     upper end, and scores above 10 continue on a logarithmic scale: 20 stands for 100, 30 for 1000.
+    So do scores of numbers.
 
     A sum of zero counts as one, as in R, or as half of the smallest other sum where that is less: a
     sample that is similar to none of its class must not look like a normal one. Where more than

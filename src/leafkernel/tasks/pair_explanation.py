@@ -156,7 +156,11 @@ class PairExplanation:
             counts = _columns([str(self.parted_in[f]) for f in parting[:_NAMED]], right=True)
             for f, name, count in zip(parting, names, counts, strict=False):
                 threshold, share = self._parted_at(f)
-                at = "by category" if np.isnan(threshold) else f"at about {number(threshold)}"
+                at = (
+                    "by category"
+                    if np.isnan(threshold)
+                    else f"at about {number(_plain(threshold))}"
+                )
                 lines.append(f"  in {count}  {name}  {at}, reached by {share:.0%} of training rows")
             lines += _others(len(parting) - _NAMED)
         return "\n".join(lines)
@@ -359,14 +363,17 @@ def _one_of(names: list[str]) -> str:
     return " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names) or "missing"
 
 
+def _plain(value: float) -> float:
+    return 0.0 if abs(value) < _NEARLY_ZERO else value
+
+
 def _end(value: float) -> tuple[str, bool]:
     """Write an end of an interval, and tell whether it is the next value above the end.
 
     Both rows must lie inside of what is written. XGBoost compares with "less than", so its ends are
     just below the numbers that people know.
     """
-    if abs(value) < _NEARLY_ZERO:
-        return "0", False
+    value = _plain(value)
     text = f"{value:.7g}"  # all digits that trees compare
     above = np.nextafter(np.float32(value), np.float32(np.inf)) if np.isfinite(value) else value
     return text, bool(float(text) > value and np.float32(float(text)) == above)

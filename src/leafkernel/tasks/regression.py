@@ -290,13 +290,13 @@ class ProximityRegressor(RegressorMixin, WeightedPrediction):
                 if asked not in self._out_of_bag:
                     self._out_of_bag[asked] = self._calibrate(None, None, asked)
                 return self._out_of_bag[asked]
-            reason = f"{len(self._y)} training samples are too few for it"
+            reason, also = f"{len(self._y)} training samples are too few for it", ""
         else:
-            reason = f"training samples cannot do so with {self.proximity_.scheme_.name!r}"
+            reason = f"{self.proximity_.scheme_.name!r} has no out-of-bag predictions"
+            also = ", or use weight_scheme='gap' if the forest draws bootstrap samples"
         warn(
             f"these intervals are not calibrated, because {reason}; they may cover less than "
-            f"{asked:.0%}. Call calibrate(X, y) with samples that the forest has not seen, or use "
-            "weight_scheme='gap'."
+            f"{asked:.0%}. Call calibrate(X, y) with samples that the forest has not seen{also}."
         )
         return asked
 

@@ -63,10 +63,12 @@ function renderOutliers(app) {
   const { report } = app;
   const rows = rowsWhere(report, (row) => !report.outlier.isMissing(row));
   const high = rows.filter((row) => report.outlier.data[row] > 10).length;
-  const kin = report.isClassification ? 'the others of their class' : 'the others';
+  const about = report.isClassification
+    ? 'Rows that are similar to few others of their class, by Breiman’s measure.'
+    : 'Rows whose target is far from those of similar rows, or whose features are unusual.';
   return panel(
     'Outliers',
-    `Rows that are unlike ${kin}, by Breiman’s measure: far less proximity to them than is usual. ` +
+    `${about} ` +
       `A score above 10 deserves a look; ${plural(high, 'row')} ${high === 1 ? 'has' : 'have'} one.`,
     rowTable(app, {
       label: 'Outliers',

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
 
-from leafkernel._row_labels import labels_at
+from leafkernel._row_labels import label_text, labels_at
 from leafkernel._validation import check_count, check_length, column_names
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import Array, check_proximity, labels_of
@@ -71,7 +71,7 @@ class ClassPrototypes:
         for c, label in enumerate(self.classes[:_CLASSES_SHOWN]):
             values = zip(self.median[c], self.lower[c], self.upper[c], strict=True)
             texts = [f"{middle:.4g} ({low:.4g} to {high:.4g})" for middle, low, high in values]
-            columns.append([str(label), str(self.case_labels[c]), *texts[: len(names)]])
+            columns.append([str(label), label_text(self.case_labels[c]), *texts[: len(names)]])
         widths = [max(map(len, column)) for column in columns]
         lines = ["Median of each class (lower to upper quartile), near its most typical row:"]
         for line in zip(*columns, strict=True):

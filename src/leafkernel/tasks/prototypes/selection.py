@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from leafkernel._row_labels import frame_of, labels_at
+from leafkernel._row_labels import frame_of, label_text, labels_at
 from leafkernel._validation import check_count, check_share, shorten
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import (
@@ -62,7 +62,7 @@ class Prototypes:
             f"{len(self.rows)} prototypes, and how similar the rows of their class are to them:"
         ]
         for label, coverage in self.coverage.items():
-            rows = [str(row) for row in self.row_labels[self.labels == label]]
+            rows = [label_text(row) for row in self.row_labels[self.labels == label]]
             some = f"row{'s' * (len(rows) > 1)} {shorten(rows, 10)}"
             lines.append(f"  {label}: {some} (mean proximity {coverage:.2g})")
         return "\n".join(lines)
@@ -83,6 +83,14 @@ class Medoids(dict[Any, int]):
     def __init__(self, rows: dict[Any, int], row_labels: dict[Any, Any]) -> None:
         super().__init__(rows)
         self.row_labels = row_labels
+
+    def __repr__(self) -> str:
+        lines = [
+            f"  {name}: row {label_text(label)}"
+            + ("" if label_text(label) == str(row) else f" (position {row})")
+            for (name, row), label in zip(self.items(), self.row_labels.values(), strict=True)
+        ]
+        return "\n".join(["Medoid of each class:", *lines])
 
     def to_frame(self) -> Any:
         """Return the medoids as a table.
