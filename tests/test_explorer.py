@@ -406,7 +406,7 @@ class TestNewRows:
         X, y = table
         codes = X.assign(kind=X["kind"].cat.codes.astype(float)).fillna(-9.0)
         prox = ForestProximity(RandomForestRegressor(60, random_state=0)).fit(codes, y)
-        shown_new = pd.DataFrame({"kind": ["a", "other", None]}, index=["u", "v", "w"])
+        shown_new = pd.DataFrame({"kind": ["a", "Aaa", None]}, index=["u", "v", "w"])
         page = unpack(
             build_report(
                 prox,
@@ -419,9 +419,19 @@ class TestNewRows:
             )
         )
         size, kind, _ = page["columns"]
+        # A category of new rows alone changes no name in the prototypes.
+        without = unpack(build_report(prox, codes, y, shown=X, method="pca"))
+        for mine, theirs in zip(page["prototypes"], without["prototypes"], strict=True):
+            names = [
+                {f["column"]: found["columns"][1]["categories"][f["value"]]}
+                for found, prototype in ((page, mine), (without, theirs))
+                for f in prototype["features"]
+                if f["column"] == 1
+            ]
+            assert names[0] == names[1]
         assert np.isnan(size["data"][120:]).all()
         texts = [kind["categories"][c] if c < 255 else None for c in kind["data"][120:]]
-        assert texts == ["a", "other", None]
+        assert texts == ["a", "Aaa", None]
         assert page["id"]["values"] == [None] * 120 + ["u", "v", "w"]
         predicted = prox.forest_.predict(codes[:3])
         np.testing.assert_allclose(page["prediction"]["data"][120:], predicted, rtol=1e-5)
