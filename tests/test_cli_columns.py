@@ -138,7 +138,7 @@ def test_text_among_numbers_is_missing():
     values = [str(i / 4) for i in range(36)] + ["n/a", "unknown", "unknown", "NA"]
     prepared = made(x=values)
     assert prepared.features["x"].isna().sum() == 4
-    noted(prepared, "'x' (2 values: 2 say 'unknown')", "text among its numbers")
+    noted(prepared, "'x' (2 values: 2 say 'unknown')", "Text among the numbers")
 
 
 def test_too_much_text_among_numbers_makes_categories():
@@ -505,7 +505,7 @@ def test_another_table_is_encoded_alike():
     notes = " ".join(encoded.attrs["notes"])
     for part in ["'color' (1 value)", "'number' (1 value: 'low')", "'useful' (1 value)"]:
         assert part in notes
-    with pytest.raises(TableError, match="lacks 'color'"):
+    with pytest.raises(TableError, match="has no column 'color'"):
         prepared.encode(new.drop(columns="color"))
 
 

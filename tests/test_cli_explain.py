@@ -257,7 +257,7 @@ def test_tables_that_are_refused(birds, tmp_path, monkeypatch):
     text = run(*options, exit_code=2).stderr
     assert "--new new.csv has 180 rows, and at most 100 can be explained at once" in text
     frame.drop(columns="weight").to_csv(new, index=False)
-    assert "lacks 'weight'" in run(*options, exit_code=4).stderr
+    assert "has no column 'weight'" in run(*options, exit_code=4).stderr
     frame[:0].to_csv(new, index=False)
     assert "no rows below them" in run(*options, exit_code=4).stderr
     run(*options, "-o", new, exit_code=2)

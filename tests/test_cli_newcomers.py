@@ -165,7 +165,7 @@ def test_a_pipeline_gets_other_rows_in_the_same_form(frame, write, save):
     lacking = write(commas.drop(columns="b"), "new.csv")
     assert lacking == new
     said = run("neighbors", *options, exit_code=4).stderr
-    assert "new.csv: The other table lacks 'b'" in said
+    assert "new.csv: The other table has no column 'b'" in said
 
 
 @pytest.mark.parametrize("problem", ["column", "file"])
@@ -180,7 +180,7 @@ def test_other_rows_are_checked_before_the_forest_is_grown(frame, write, monkeyp
     said = run(
         "neighbors", write(frame), "-t", "label", "--new", new, exit_code=4 - (problem == "file")
     )
-    assert ("lacks 'b'" if problem == "column" else "There is no file") in said.stderr
+    assert ("has no column 'b'" if problem == "column" else "There is no file") in said.stderr
 
 
 def test_a_category_that_a_pipeline_has_not_seen(frame, write, save):

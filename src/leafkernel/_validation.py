@@ -101,7 +101,7 @@ def check_row_numbers(name: str, rows: Any, n_samples: int) -> npt.NDArray[np.in
     if array.size and (array.min() < 0 or array.max() >= n_samples):
         raise ValueError(
             f"{name} must lie between 0 and {n_samples - 1}, the training samples; got "
-            f"{array.min()} to {array.max()}."
+            f"{array[(array < 0) | (array >= n_samples)][0]}."
         )
     return array.astype(np.int64)
 

@@ -157,8 +157,8 @@ def _warn_of_never_oob(samples: Samples, scheme: WeightScheme) -> None:
     n_never = int((samples.n_oob_trees == 0).sum())
     if n_never:
         warn(
-            f"{n_never} of {samples.n_samples} training samples are in bag in every tree, so as "
-            f"queries {scheme.name!r} gives them no proximity at all; more trees make this rare."
+            f"{n_never} of {samples.n_samples} training samples are in bag in every tree, so they "
+            f"have no out-of-bag neighbors under {scheme.name!r}. Use more trees."
         )
 
 

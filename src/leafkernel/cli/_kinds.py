@@ -146,8 +146,8 @@ _NOTES = {
         "between thousands. If 1,234 means 1234 there, use --thousands ',' instead: {names}.",
     ),
     "not numbers": (
-        "Column {names} holds text among its numbers, which was taken as missing.",
-        "{n} columns hold text among their numbers, which was taken as missing: {names}.",
+        "Text among the numbers of column {names} was taken as missing.",
+        "Text among the numbers of {n} columns was taken as missing: {names}.",
     ),
     "too large": (
         "Column {names} holds numbers that are infinite or too large for a forest, which were "

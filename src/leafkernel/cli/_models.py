@@ -164,7 +164,7 @@ def show_columns(prepared: Prepared, frame: pd.DataFrame | None, names: list[str
     absent = [name for name in names if name not in found]
     if absent:
         raise TableError(
-            f"The other table lacks {_listed(absent)}, which the model was trained with. Its "
+            f"The other table has no column {_listed(absent)}, which the model needs. Its "
             f"columns: {_listed(found)}."
         )
     findings = Findings()

@@ -110,7 +110,7 @@ class Prepared:
         absent = [quote(column.name) for column in self.columns if column.name not in names]
         if absent:
             raise TableError(
-                f"The other table lacks {shorten(absent)}, which the forest was trained with. Its "
+                f"The other table has no column {shorten(absent)}, which the forest needs. Its "
                 f"columns: {shorten([quote(name) for name in names], most=10)}."
             )
         findings = Findings()

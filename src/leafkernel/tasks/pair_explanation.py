@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from importlib import import_module
 from typing import Any
 
@@ -332,7 +333,7 @@ def _interval(low: float, high: float) -> str:
         return "by category"
     if low == np.inf:
         return "missing"
-    (start, has_start), (end, has_end) = _end(low), _end(high)
+    (start, has_start), (end, has_end) = _end(low, ROUND_FLOOR), _end(high, ROUND_CEILING)
     if low == -np.inf:
         return "any" if high == np.inf else f"{'below' if has_end else 'up to'} {end}"
     if high == np.inf:
@@ -367,16 +368,25 @@ def _plain(value: float) -> float:
     return 0.0 if abs(value) < _NEARLY_ZERO else value
 
 
-def _end(value: float) -> tuple[str, bool]:
+def _end(value: float, rounding: str) -> tuple[str, bool]:
     """Write an end of an interval, and tell whether it is the next value above the end.
 
-    Both rows must lie inside of what is written. XGBoost compares with "less than", so its ends are
-    just below the numbers that people know.
+    Both rows must lie inside of what is written, so it is rounded outward, unless trees cannot tell
+    the two numbers apart. XGBoost compares with "less than", so its ends are just below the numbers
+    that people know.
     """
     value = _plain(value)
-    text = f"{value:.7g}"  # all digits that trees compare
-    above = np.nextafter(np.float32(value), np.float32(np.inf)) if np.isfinite(value) else value
-    return text, bool(float(text) > value and np.float32(float(text)) == above)
+    nearest = float(f"{value:.7g}")
+    with np.errstate(over="ignore"):  # trees of other libraries compare doubles
+        written = np.float32(nearest)
+    is_above = np.isfinite(written) and float(written) > value
+    if is_above and float(np.nextafter(written, np.float32(-np.inf))) <= value:
+        return f"{nearest:.7g}", True
+    if nearest < value if rounding == ROUND_CEILING else is_above:
+        exact = Decimal(value)
+        digit = Decimal(1).scaleb(exact.adjusted() - 6)
+        nearest = float(exact.quantize(digit, rounding=rounding))
+    return f"{nearest:.7g}", False
 
 
 def _columns(texts: list[str], *, right: bool = False) -> list[str]:
