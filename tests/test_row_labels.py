@@ -16,6 +16,7 @@ from leafkernel.plots import plot_neighbors
 from leafkernel.tasks import (
     ProximityClassifier,
     ProximityKMedoids,
+    ProximityOutlierDetector,
     class_prototypes,
     explain_pair,
     explain_prediction,
@@ -90,6 +91,11 @@ def test_results_carry_labels_and_positions(prox, split):
     assert {label: X.index[row] for label, row in found.items()} == found.row_labels
     assert all(y.loc[row] == label for label, row in found.row_labels.items())
     assert_array_equal(found.to_frame()["position"], list(found.values()))
+    detector = ProximityOutlierDetector(prox, contamination=0.05).fit(X)
+    frame = detector.to_frame()
+    assert_array_equal(frame.index, X.index[frame["position"]])
+    assert_array_equal(frame["score"], np.sort(detector.outlier_scores_)[::-1])
+    assert_array_equal(frame["is_outlier"], detector.fit_predict(X)[frame["position"]] == -1)
     clusters = ProximityKMedoids("uniform", n_clusters=3, random_state=0).fit(X)
     assert_array_equal(clusters.medoid_labels_, X.index[clusters.medoids_])
 

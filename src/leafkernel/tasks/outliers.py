@@ -10,6 +10,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from leafkernel._row_labels import frame_of, labels_at
 from leafkernel._targets import target_of
 from leafkernel._validation import check_choice, check_columns, check_length
 from leafkernel.proximity import ForestProximity
@@ -234,6 +235,21 @@ class ProximityOutlierDetector(ProximityTask, OutlierMixin, BaseEstimator):
         """
         self.fit(X, y, **params)
         return np.where(-self.outlier_scores_ < self.offset_, -1, 1)
+
+    def to_frame(self) -> Any:
+        """Return the training samples as a table, the most unusual first.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One line for each, with its label in your data frame as the index: its position, its
+            score, and whether it is an outlier.
+        """
+        check_is_fitted(self, "proximity_")
+        order = np.argsort(-self.outlier_scores_, kind="stable")
+        score = self.outlier_scores_[order]
+        columns = {"position": order, "score": score, "is_outlier": -score < self.offset_}
+        return frame_of(columns, labels_at(self.proximity_.index_, order))
 
     def score_samples(self, X: Any = None) -> npt.NDArray[np.float64]:
         """Return how normal samples are: the opposite of their outlier scores.
