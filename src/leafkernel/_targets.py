@@ -89,3 +89,10 @@ def refuse_missing(y: Any) -> None:
         raise ValueError("Input y contains NaN or infinity; give every training sample a target.")
     if values.dtype.kind == "O" and any(map(_is_missing, values.flat)):
         raise ValueError("Input y contains missing values; give every training sample a target.")
+
+
+def indicators(codes: npt.NDArray[np.intp], n_classes: int) -> npt.NDArray[np.float64]:
+    """Return one column for each class: 1 where a sample is of it, else 0."""
+    table: npt.NDArray[np.float64] = np.zeros((len(codes), n_classes))
+    table[np.arange(len(codes)), codes] = 1.0
+    return table

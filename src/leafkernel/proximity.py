@@ -22,7 +22,7 @@ from leafkernel._progress import progress_bar
 from leafkernel._repr import FittedRepr
 from leafkernel._row_labels import index_of, labels_at, positions_of
 from leafkernel._tags import InheritedTags
-from leafkernel._targets import Targets
+from leafkernel._targets import Targets, indicators
 from leafkernel._validation import (
     check_choice,
     check_columns,
@@ -936,9 +936,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             places = row * n_classes + codes[rows.indices]
             sums = np.bincount(places, rows.data, minlength=product.n_rows * n_classes)
             return _finite(sums.reshape(product.n_rows, n_classes).astype(np.float64))
-        table = np.zeros((len(codes), n_classes))
-        table[np.arange(len(codes)), codes] = 1.0
-        return self._sums(product, table)
+        return self._sums(product, indicators(codes, n_classes))
 
     def _few_rows(self, product: Product) -> csr_array:
         """Return rows of P in float64, columns in any order."""

@@ -13,7 +13,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 
 from leafkernel._repr import FittedRepr
-from leafkernel._targets import Codes, Target, check_labels, refuse_missing, target_of
+from leafkernel._targets import (
+    Codes,
+    Target,
+    check_labels,
+    indicators,
+    refuse_missing,
+    target_of,
+)
 from leafkernel._validation import check_columns, check_values, count_threads, refuse_masked
 from leafkernel.forests import Unavailable, fit_if_needed
 from leafkernel.proximity import ForestProximity
@@ -238,13 +245,6 @@ def labels_of(prox: ForestProximity, y: Any) -> tuple[Array, Codes]:
     if targets_of(prox, y) is prox.y_:
         return prox._targets.labels
     return check_labels(y, prox.n_samples_fit_)
-
-
-def indicators(codes: npt.NDArray[np.intp], n_classes: int) -> npt.NDArray[np.float64]:
-    """Return one column for each class: 1 where a sample is of it, else 0."""
-    table: npt.NDArray[np.float64] = np.zeros((len(codes), n_classes))
-    table[np.arange(len(codes)), codes] = 1.0
-    return table
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
+from leafkernel._targets import indicators
 from leafkernel._validation import count_threads
 from leafkernel.proximity import ForestProximity
-from leafkernel.tasks._base import Array, indicators, with_constant_diagonal
+from leafkernel.tasks._base import (
+    Array,
+    with_constant_diagonal,
+)
 
 # Columns that are computed at once: more than one is nearly free, too many are in vain.
 _COLUMNS_AT_ONCE = 32

@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from leafkernel.tasks._base import Array, indicators
+from leafkernel._targets import indicators
+from leafkernel.tasks._base import (
+    Array,
+)
 
 Blocks = Iterator[tuple[slice, Any]]
 

@@ -10,12 +10,12 @@ import numpy.typing as npt
 from sklearn.isotonic import IsotonicRegression
 
 from leafkernel._row_labels import frame_of, label_text, labels_at
+from leafkernel._targets import indicators
 from leafkernel._validation import check_share
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import (
     Array,
     check_proximity,
-    indicators,
     labels_of,
     without_self,
 )

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from leafkernel._targets import check_labels
+from leafkernel._targets import check_labels, indicators
 from leafkernel._validation import check_length
 from leafkernel.forests.wrapped import innermost
 from leafkernel.proximity import ForestProximity
@@ -17,7 +17,6 @@ from leafkernel.tasks._base import (
     Array,
     check_classes,
     check_proximity,
-    indicators,
     labels_of,
     without_self,
 )

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from leafkernel._targets import indicators
 from leafkernel._validation import check_count
 from leafkernel.proximity import ForestProximity
-from leafkernel.tasks._base import indicators
 
 Labels = npt.NDArray[np.int64]
 

@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from leafkernel._row_labels import frame_of, label_text, labels_at
+from leafkernel._targets import indicators
 from leafkernel._validation import check_count, check_share, shorten
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import (
     Array,
     check_proximity,
-    indicators,
     labels_of,
     with_constant_diagonal,
 )
