@@ -48,9 +48,11 @@ def main():
     similarity = prox.proximity(tumour).toarray()[0]
     like = int(np.argmax(np.where(y == "malignant", similarity, -1)))
     unlike = int(np.argmax(np.where(y == "benign", similarity, -1)))
-    alike, apart = explain_pair(prox, tumour, like), explain_pair(prox, tumour, unlike)
-    print(f"Why it is like row {like}, which is malignant\n{alike}\n")
-    print(f"And like row {unlike}, which is benign, or not\n{apart}\n")
+    # Rows have the labels of the data frame.
+    names = X.index[like], X.index[unlike]
+    alike, apart = (explain_pair(prox, tumour, name) for name in names)
+    print(f"Why it is like row {names[0]}, which is malignant\n{alike}\n")
+    print(f"And like row {names[1]}, which is benign, or not\n{apart}\n")
 
     draw(X, tumour.iloc[0], (like, alike), (unlike, apart), out)
     print(f"Picture saved to {out}")
