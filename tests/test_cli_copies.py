@@ -234,4 +234,5 @@ def test_words_for_missing_are_named(tmp_path, word, suffix):
 def test_text_among_numbers_is_named(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,y\n" + "".join(f"{'-' if i in (3, 5) else i},{i % 2}\n" for i in range(30)))
-    assert "numbers of column 'a' (2 values: 2 say '-') was taken as missing" in run("outliers", path, "-t", "y").stderr
+    said = run("outliers", path, "-t", "y").stderr
+    assert "numbers of column 'a' (2 values: 2 say '-') was taken as missing" in said
