@@ -1,4 +1,4 @@
-"""Targets of the training samples: what they are, and their classes as codes."""
+"""Targets of the training samples: their kind, and codes for classes."""
 
 from __future__ import annotations
 

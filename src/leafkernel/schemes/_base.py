@@ -50,7 +50,7 @@ class WeightScheme(ABC):
     predicts : bool
         Whether rows of P are distributions over the training samples, and P times y is the
         forest's own prediction: out of bag for training samples, which have no proximity to
-        themselves. Tasks then say so.
+        themselves. Tasks that explain or calibrate rely on it.
     equal_diagonal : bool
         Whether all training samples have the same proximity to themselves.
     signed : bool

@@ -171,7 +171,10 @@ def slow_down(scores: Array) -> npt.NDArray[np.float64]:
 
 
 def _scale_of(raw: Array) -> tuple[float, float]:
-    """Return the median of a class and its median absolute deviation, or what stands in for it."""
+    """Return the median of a class and its spread: the median absolute deviation.
+
+    If that is zero, the spread comes from the mean absolute deviation.
+    """
     if not len(raw):
         return 0.0, 0.0
     center = float(np.median(raw))

@@ -115,7 +115,7 @@ def local_importance(
             # No sample is its own neighbor.
             weights += ours * (mass_there if X is not None else mass_there - theirs)
         mass += weights
-        # Only of the leaves that are reached: no more than there are samples.
+        # Bits of leaves that no sample reaches are not needed.
         rows = np.flatnonzero(weights)
         reached = np.zeros(end - begin, dtype=bool)
         reached[leaf[rows, t] - begin] = True

@@ -117,20 +117,9 @@ function rampPlaces(column, scaling) {
   };
 }
 
-/** The share of sorted numbers below a value; of equal ones, half. */
+/** The place of a value among sorted numbers, from 0 to 1; equal numbers share one place. */
 function rankShare(sorted, value) {
-  const count = (isBefore) => {
-    let [low, high] = [0, sorted.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (isBefore(sorted[middle])) low = middle + 1;
-      else high = middle;
-    }
-    return low;
-  };
-  const below = count((other) => other < value);
-  const upTo = count((other) => other <= value);
-  return (below + upTo - 1) / 2 / Math.max(sorted.length - 1, 1);
+  return (countBelow(sorted, value) - 0.5) / Math.max(sorted.length - 1, 1);
 }
 
 function numberScale(column, theme, wanted) {

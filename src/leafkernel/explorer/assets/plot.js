@@ -191,7 +191,7 @@ class Plot {
     return [((1 + x) / 2) * this.width, ((1 - y) / 2) * this.height];
   }
 
-  /** Call `visit(row, x, y)` with the pixels of every row; returns the sum of what it returns. */
+  /** Add up `visit(row, x, y)` over all rows, where x and y are pixels. */
   eachPosition(visit) {
     const view = this.scatter.get('cameraView');
     const scale = this.height / 2;
