@@ -114,6 +114,8 @@ def test_skewed_numbers_have_a_log_or_rank_scale(reader, browser, page):
     few = reader.colors()
     reader.page.select_option("#scaling", "rank")
     reader.until(lambda: len(reader.colors()) > len(few))  # the ramp is used evenly
+    places = reader.page.evaluate("[1, 2, 2, 4, 9].map((v) => rankShare([1, 2, 2, 4, 9], v))")
+    assert places == [0, 0.375, 0.375, 0.75, 1]
     other = Reader(browser, page[2], reader.page.evaluate("location.hash"))
     assert other.state()["scaling"] == "rank"
     other.close()
