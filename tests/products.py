@@ -3,14 +3,15 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from leafkernel.kernel import Product
+from leafkernel.incidence import Coordinates, Incidence, WeighedRows
 from leafkernel.leaf_index import LeafIndex
-from leafkernel.weighting import WeighedLeaves, Weighting
+from leafkernel.product import Product
+from leafkernel.weighting import Weighting
 
 
-def random_weighting(rng, kind, n_samples, n_trees, n_leaves, *, factors):
+def random_weighting(rng, kind, n_samples, n_trees, n_leaves, *, factors, n_entries=None):
     """Weights of one side, of every kind that the engines tell apart."""
-    shape = (n_samples, n_trees)
+    shape = (n_samples, n_trees) if n_entries is None else (n_entries,)
     entries = {
         "ones": None,
         "flags": rng.random(shape) < 0.5,
@@ -31,25 +32,26 @@ def make_product(rng, n_rows, n_samples, n_trees, kinds=("weights", "weights"), 
     dtype = np.dtype(options.pop("dtype", np.float64))
     leaf_type = options.pop("leaf_type", np.int32)
     factors = options.pop("factors", False)
-    n_leaves = n_trees * leaves_per_tree
-    first = np.arange(n_trees) * leaves_per_tree
+    ragged = options.pop("ragged", False)
+    first = np.arange(n_trees + 1) * leaves_per_tree
+    coordinates = Coordinates.of_leaves(first)
 
-    def leaves(n):
-        return (rng.integers(0, leaves_per_tree, (n, n_trees)) + first).astype(leaf_type)
+    def rows(kind, n):
+        if ragged:
+            has = rng.random((n, first[-1])) < rng.random()
+            columns, offsets = np.nonzero(has)[1], np.concatenate([[0], np.cumsum(has.sum(axis=1))])
+        else:
+            columns, offsets = rng.integers(0, leaves_per_tree, (n, n_trees)) + first[:-1], None
+        incidence = Incidence.of(columns.astype(leaf_type), coordinates, offsets)
+        size = {"n_leaves": first[-1], "factors": factors}
+        n_entries = len(columns) if ragged else None
+        weights = random_weighting(rng, kind, n, n_trees, n_entries=n_entries, **size)
+        return WeighedRows(incidence, weights.compact(dtype))
 
-    size = {"n_trees": n_trees, "n_leaves": n_leaves, "factors": factors}
-    query = random_weighting(rng, kinds[0], n_rows, **size).compact(dtype)
-    reference = random_weighting(rng, kinds[1], n_samples, **size).compact(dtype)
+    order = rng.permutation(n_samples).astype(np.int32)
     return Product(
-        rows=WeighedLeaves.of(leaves(n_rows), query),
-        query=query,
-        reference=LeafIndex.of(
-            leaves(n_samples),
-            reference,
-            sample_at=rng.permutation(n_samples).astype(np.int32),
-            n_leaves=n_leaves,
-            n_threads=2,
-        ),
+        query=rows(kinds[0], n_rows),
+        reference=LeafIndex.of(rows(kinds[1], n_samples), order, n_threads=2),
         row_order=rng.permutation(n_rows),
         dtype=dtype,
         **options,
@@ -82,5 +84,6 @@ def products(draw):
         dtype=draw(st.sampled_from([np.float32, np.float64])),
         leaf_type=draw(st.sampled_from([np.int32, np.int64])),
         factors=draw(st.booleans()),
+        ragged=draw(st.booleans()),
         **known,
     )

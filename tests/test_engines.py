@@ -14,9 +14,10 @@ import leafkernel._native as core
 from leafkernel.engines import find_engine
 from leafkernel.engines.native import NativeEngine
 from leafkernel.engines.reference import ReferenceEngine
-from leafkernel.kernel import Product
+from leafkernel.incidence import Coordinates, Incidence, WeighedRows
 from leafkernel.leaf_index import LeafIndex
-from leafkernel.weighting import WeighedLeaves, Weighting
+from leafkernel.product import Product
+from leafkernel.weighting import Weighting
 
 
 def test_a_product_in_another_type_keeps_what_it_knows_of_leaves(rng):
@@ -31,20 +32,15 @@ def test_a_product_in_another_type_keeps_what_it_knows_of_leaves(rng):
 
 def plain_product(Q, W, **known):
     """Q Wᵀ for dense maps, each column a tree of one leaf; samples and rows in their order."""
-    n_trees = Q.shape[1]
+    coordinates = Coordinates.of_leaves(np.arange(Q.shape[1] + 1))
 
-    def leaves(n):
-        return np.tile(np.arange(n_trees, dtype=np.int32), (n, 1))
+    def rows(weights):
+        leaves = np.tile(np.arange(Q.shape[1], dtype=np.int32), (len(weights), 1))
+        return WeighedRows(Incidence.of(leaves, coordinates), Weighting(by_entry=weights))
 
     return Product(
-        rows=WeighedLeaves.of(leaves(len(Q)), Weighting(by_entry=Q)),
-        query=Weighting(by_entry=Q),
-        reference=LeafIndex.of(
-            leaves(len(W)),
-            Weighting(by_entry=W),
-            sample_at=np.arange(len(W), dtype=np.int32),
-            n_leaves=n_trees,
-        ),
+        query=rows(Q),
+        reference=LeafIndex.of(rows(W), np.arange(len(W), dtype=np.int32)),
         row_order=np.arange(len(Q)),
         dtype=Q.dtype,
         **known,
@@ -179,22 +175,27 @@ def test_broken_products_are_refused_before_memory_is_read():
     def broken(**changes):
         return dataclasses.replace(good, **changes)
 
-    def broken_rows(**changes):
-        return broken(rows=dataclasses.replace(good.rows, **changes))
+    def weighed(entries):
+        return broken(query=dataclasses.replace(good.query, weighting=Weighting(by_entry=entries)))
+
+    def incidence(columns):
+        return Incidence.of(columns, good.query.incidence.coordinates)
+
+    columns = good.query.incidence.columns
 
     def broken_index(**changes):
         return broken(reference=dataclasses.replace(good.reference, **changes))
 
     with pytest.raises(ValueError, match="weights has 2 entries, expected 9"):
-        engine.rows(broken_rows(weights=np.ones(2)))
+        engine.rows(weighed(np.ones(2)))
     with pytest.raises(ValueError, match="present has 2 entries, expected 9"):
-        engine.rows(broken_rows(present=np.ones(2, np.uint8)))
+        engine.rows(weighed(np.ones(2, bool)))
     with pytest.raises(ValueError, match="sample_at is not a permutation"):
         good.with_columns(np.array([0, 1, 3], np.int32))
     with pytest.raises(ValueError, match="leaf id is out of range"):
-        engine.rows(broken_rows(leaf=good.rows.leaf + 1))
+        incidence(columns + 1)
     with pytest.raises(ValueError, match="leaf id is out of range"):
-        engine.apply(broken_rows(leaf=good.rows.leaf - 1), np.ones((3, 1)))
+        incidence(columns - 1)
     with pytest.raises(ValueError, match="row_order is not a permutation"):
         engine.rows(broken(row_order=np.array([0, 1, 1])))
     with pytest.raises(ValueError, match="own holds a place"):
@@ -216,7 +217,7 @@ def test_broken_products_are_refused_before_memory_is_read():
     with pytest.raises(ValueError, match="one row for each reference"):
         engine.sums(good, np.zeros((2, 1)))
     with pytest.raises(TypeError, match="leaf has the wrong dtype"):
-        engine.rows(broken_rows(leaf=good.rows.leaf.astype(np.int16)))
+        incidence(columns.astype(np.int16))
 
 
 def test_damaged_lists_are_refused():
@@ -243,19 +244,46 @@ def test_damaged_lists_are_refused():
 def test_lists_refuse_what_they_cannot_place():
     leaf = np.zeros((3, 1), dtype=np.int32)
     order = np.arange(3, dtype=np.int32)
-    with pytest.raises(ValueError, match="leaf id is out of range"):
-        LeafIndex.of(leaf + 7, Weighting(), sample_at=order, n_leaves=1)
+    one = Coordinates.of_leaves(np.array([0, 1]))
+    rows = WeighedRows(Incidence.of(leaf, one), Weighting())
     with pytest.raises(ValueError, match="not a permutation"):
-        LeafIndex.of(leaf, Weighting(), sample_at=order + 1, n_leaves=1)
-    with pytest.raises(ValueError, match="leaf ids do not grow"):
-        LeafIndex.of(np.repeat(leaf, 2, axis=1), Weighting(), sample_at=order, n_leaves=1)
+        LeafIndex.of(rows, order + 1)
     with pytest.raises(ValueError, match="sample_at has 2"):
-        LeafIndex.of(leaf, Weighting(), sample_at=order[:2], n_leaves=1)
+        LeafIndex.of(rows, order[:2])
+
+
+def test_rows_refuse_columns_that_they_cannot_have():
+    """The loops follow every id without looking, so each is checked when rows are made."""
+    leaf = np.zeros((3, 1), dtype=np.int32)
+    one, two = (Coordinates.of_leaves(np.arange(n + 1)) for n in (1, 2))
+    for columns, coordinates in ((leaf + 7, one), (leaf - 1, one), (np.repeat(leaf, 2, 1), two)):
+        with pytest.raises(ValueError, match="a leaf id is out of range, or not in its group"):
+            Incidence.of(columns, coordinates)
+    with pytest.raises(ValueError, match="one entry for each row and group"):
+        Incidence.of(leaf, two)
+    with pytest.raises(ValueError, match="groups of columns are not in order"):
+        Incidence.of(leaf, Coordinates(np.array([0, 2, 1]), np.arange(2)))
+
+
+def test_ragged_rows_refuse_columns_that_they_cannot_have():
+    three = Coordinates.of_leaves(np.array([0, 1, 3]))
+    good = np.array([0, 2, 1], dtype=np.int32)
+    assert Incidence.of(good, three, np.array([0, 2, 3])).n_rows == 2
+    for columns, offsets in (
+        (good + 1, [0, 2, 3]),  # a column that does not exist
+        (good, [0, 1, 3]),  # not ascending
+        (good * 0, [0, 2, 3]),  # one column twice
+    ):
+        with pytest.raises(ValueError, match="a leaf id is out of range"):
+            Incidence.of(columns, three, np.array(offsets))
+    for offsets in ([0, 3, 2], [0, 2], [1, 3], []):
+        with pytest.raises(ValueError, match="row offsets do not span"):
+            Incidence.of(good, three, np.array(offsets, dtype=np.int64))
 
 
 def test_read_only_arrays_are_fine():
     product = plain_product(np.eye(3), np.eye(3))
-    for array in (product.rows.leaf, product.rows.weights, product.reference.members):
+    for array in (product.query.weights, product.row_order, product.reference.members):
         array.flags.writeable = False
     assert NativeEngine().rows(product).nnz == 3
 

@@ -3,6 +3,7 @@
 import copy
 import io
 import pickle
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -27,6 +28,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.fixes import parse_version
 
 from leafkernel import ForestProximity
+from leafkernel.inside import Inside
 from leafkernel.schemes import Boosted, InstanceHardness
 
 # Enough trees that the small data sets of the checks have no row that is always in bag.
@@ -47,7 +49,7 @@ ESTIMATORS = [
 
 WEIGHTS_DRAW = (
     "a weight of two is not a sample given twice where trees draw features or samples at random; "
-    "some forests pass on some versions of scikit-learn, so this is not strict"
+    "test_a_weight_of_two_is_a_sample_given_twice has a forest that draws nothing"
 )
 TWO_ROLES = (
     "fit_transform gives training samples in their training role (out-of-bag trees only), while "
@@ -84,10 +86,26 @@ def expected_failures(estimator):
 def test_scikit_learn_checks(estimator, check, request):
     name = check.func.__name__
     if name in WEIGHT_CHECKS:
-        request.applymarker(pytest.mark.xfail(reason=WEIGHTS_DRAW, strict=False))
+        pytest.skip(WEIGHTS_DRAW)
     elif reason := expected_failures(estimator).get(name):
         request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
     check(estimator)
+
+
+@pytest.mark.parametrize("scheme", ["uniform", "kerf"])
+def test_a_weight_of_two_is_a_sample_given_twice(diabetes, scheme):
+    """For trees that draw neither samples nor features, so that both give the same trees."""
+    X, y = (part[:80] for part in diabetes)
+    forest = RandomForestRegressor(3, bootstrap=False, max_features=None, max_leaf_nodes=9)
+    twice = np.arange(80) % 3 == 0
+    weighed = ForestProximity(forest, scheme).fit(X, y, sample_weight=1.0 + twice)
+    rows = np.repeat(np.arange(80), 1 + twice)
+    repeated = ForestProximity(forest, scheme).fit(X[rows], y[rows])
+    first = np.searchsorted(rows, np.arange(80))
+    a, b = weighed.proximity(X).toarray(), repeated.proximity(X).toarray()[:, first]
+    assert_array_equal(a > 0, b > 0)  # the same leaves
+    if scheme == "uniform":
+        assert_array_equal(a, b)
 
 
 def roundtrip_joblib(prox):
@@ -184,9 +202,9 @@ def test_threads_are_as_many_as_asked_for(iris):
     forest = RandomForestClassifier(**TREES).fit(X, y)
     for n_jobs, expected in ((None, 1), (1, 1), (3, 3), (-1, joblib.cpu_count())):
         prox = ForestProximity(forest, "kerf", n_jobs=n_jobs).fit(X, y)
-        assert prox._engine().n_threads == expected
+        assert Inside.of(prox).engine.n_threads == expected
     with joblib.parallel_config("threading", n_jobs=2):
-        assert ForestProximity(forest, "kerf").fit(X, y)._engine().n_threads == 2
+        assert Inside.of(ForestProximity(forest, "kerf").fit(X, y)).engine.n_threads == 2
 
 
 def test_pipeline_and_grid_search(iris):
@@ -211,3 +229,20 @@ def test_transform_is_missing_where_there_are_no_leaf_coordinates():
     # From scikit-learn 1.5 on the reason is the cause of a more general error.
     assert "oob_separable" in f"{error.value} {error.value.__cause__}"
     assert hasattr(prox.set_params(weight_scheme="oob_separable"), "transform")
+
+
+def test_a_pickle_of_another_version_is_refused():
+    """What an earlier version kept is not what this one reads: no half of it must come back."""
+    old = Path(__file__).parent / "data" / "pickled_by_0.1.pickle"
+    with pytest.raises(ValueError, match=r"pickled by another version of leafkernel.*fit it again"):
+        pickle.loads(old.read_bytes())
+    state = ForestProximity.from_leaves([[1], [2]]).__getstate__()
+    with pytest.raises(ValueError, match=r"layout 99; this version reads layout \d"):
+        ForestProximity(None).__setstate__({**state, "_layout": 99})
+
+
+def test_an_unfitted_pickle_of_another_version_is_read():
+    state = {**ForestProximity(None, "kerf").__getstate__(), "_layout": None}
+    prox = ForestProximity(None)
+    prox.__setstate__(state)
+    assert prox.weight_scheme == "kerf"

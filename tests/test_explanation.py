@@ -17,6 +17,7 @@ from sklearn.tree import DecisionTreeRegressor
 from walks import SCHEMES, small, walk
 
 from leafkernel import ForestProximity, LeafkernelWarning
+from leafkernel.inside import Inside
 from leafkernel.tasks import explain_prediction, local_importance
 from leafkernel.tasks.pair_explanation import explain_pair
 
@@ -172,15 +173,18 @@ def explained_share(y, inside, n_features):
 
 def oracle_importance(prox, X, queries, *, by_target):
     """Each pair of rows and tree with its share of the proximity, times the bits of the path."""
-    kernel = prox.kernel_
-    n_trees = kernel.forest.n_trees
-    product = prox._product(queries)
-    leaf, query = product.rows.leaf, product.query.dense(product.rows.leaf)
-    reference = kernel.reference.dense(kernel.leaf)
+    inside = Inside.of(prox)
+    n_trees, asks, lends = (
+        inside.stats.n_trees,
+        inside.product(queries).query,
+        inside.kernel.reference,
+    )
+    leaf, query = asks.incidence.columns, asks.dense()
+    known, reference = lends.incidence.columns, lends.dense()
     X = X.astype(np.float32)
     rows = X if queries is None else queries.astype(np.float32)
     total, mass = np.zeros((len(rows), X.shape[1])), np.zeros(len(rows))
-    for t, tree in enumerate(prox._router.trees()):
+    for t, tree in enumerate(inside.forest.trees()):
         paths = [walk(tree, x) for x in X]
         count = np.bincount(np.concatenate(paths), minlength=len(tree.children_left))
         for i, x in enumerate(rows):
@@ -195,7 +199,7 @@ def oracle_importance(prox, X, queries, *, by_target):
                     gained *= explained_share(prox.y_, parts, X.shape[1])
                 bits[tree.feature[above]] += gained
             for column in range(t, leaf.shape[1], n_trees):
-                met = kernel.leaf[:, column] == leaf[i, column]
+                met = known[:, column] == leaf[i, column]
                 if queries is None:  # no row is its own neighbor
                     met[i] = False
                 weight = query[i, column] * reference[met, column].sum()

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
 
-import leafkernel.proximity as module
+import leafkernel.inside as module
 from leafkernel import ForestProximity, WeightScheme
+from leafkernel.inside import Inside
 from leafkernel.schemes import Weighting
 from leafkernel.tasks import ProximityClassifier, ProximityRegressor
 
@@ -33,14 +34,19 @@ def test_rows_and_sweep_agree(iris, forest, scheme, symmetrize, monkeypatch):
     prox = ForestProximity(forest, scheme, dtype=np.float64, symmetrize=symmetrize).fit(X, y)
     few = X[70:71] + 0.03
     values = np.stack([np.arange(150.0), y == 1], axis=1)
-    assert prox._is_few(prox._product(few), 2)
+    assert Inside.of(prox)._is_few(Inside.of(prox).product(few), 2)
     found = prox.weighted_sums(values, few), prox.weighted_average(values, few)
-    shares = prox._class_sums(prox._product(few), y, 3)
+    shares = Inside.of(prox).class_sums(Inside.of(prox).product(few), y, 3)
     monkeypatch.setattr(module, "_MOST_COLLISIONS", -1)
-    assert not prox._is_few(prox._product(few), 2)
+    assert not Inside.of(prox)._is_few(Inside.of(prox).product(few), 2)
     assert_allclose(found[0], prox.weighted_sums(values, few), rtol=1e-13)
     assert_allclose(found[1], prox.weighted_average(values, few), rtol=1e-13)
-    assert_allclose(shares, prox._class_sums(prox._product(few), y, 3), rtol=1e-13, atol=1e-15)
+    assert_allclose(
+        shares,
+        Inside.of(prox).class_sums(Inside.of(prox).product(few), y, 3),
+        rtol=1e-13,
+        atol=1e-15,
+    )
     assert_allclose(found[0], prox.proximity(few) @ values, rtol=1e-12)
 
 
@@ -85,10 +91,10 @@ def test_the_factor_of_leaves_is_made_once(iris, forest):
         ForestProximity(GradientBoostingRegressor(n_estimators=5), "boosted").fit(X, y),
     ):
         kernel = prox.kernel_
-        first, second = (prox._product(X[k : k + 1]) for k in (0, 70))
+        first, second = (Inside.of(prox).product(X[k : k + 1]) for k in (0, 70))
         assert first.by_leaf is second.by_leaf is kernel.training_product().by_leaf
-        assert first.query.by_leaf is kernel.query.by_leaf
-        assert prox._with_diagonal("zero").kernel_.training_product().by_leaf is not None
+        assert first.query.weighting.by_leaf is kernel.query.weighting.by_leaf
+        assert prox.reweigh(diagonal="zero").kernel_.training_product().by_leaf is not None
 
 
 def test_a_factor_that_a_scheme_changes_is_read_again(iris, forest):

@@ -18,6 +18,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from leafkernel import ForestProximity, WeightScheme
 from leafkernel.forests import Unavailable
+from leafkernel.inside import Inside
 from leafkernel.schemes import Boosted, Weighting
 from leafkernel.tasks import (
     ForestKernel,
@@ -49,7 +50,7 @@ def results(prox, X):
         found += [prox.reference_map().toarray(), prox.query_map(X).toarray()]
         found.append(prox.operator(X).T @ np.ones(len(X)))
     try:
-        prox._router.trees()
+        Inside.of(prox).forest.trees()
     except Unavailable:
         return found
     return [*found, local_importance(prox, X)]

@@ -213,6 +213,6 @@ def test_what_is_taken_in_float32_is_the_same_to_the_last_bit_as_ever(iris):
     X, y = iris
     forest = RandomForestClassifier(10, random_state=0).fit(X, y)
     weights = np.random.default_rng(0).random((150, 10))
-    kept = ForestProximity(forest, lambda *_: weights).fit(X, y).kernel_.query
+    kept = ForestProximity(forest, lambda *_: weights).fit(X, y).kernel_.query.weighting
     assert kept.scale == 1
     np.testing.assert_array_equal(kept.by_entry, weights.astype(np.float32))

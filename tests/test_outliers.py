@@ -22,6 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from leafkernel import ForestProximity
+from leafkernel.inside import Inside
 from leafkernel.tasks import ProximityOutlierDetector, outlier_scores
 
 
@@ -110,7 +111,7 @@ def test_without_classes_all_are_compared_with_all(diabetes):
     expected = slow_scores(prox.proximity().toarray(), np.zeros(len(y)), "breiman")
     assert_allclose(outlier_scores(prox, convention="breiman"), expected)
     assert_allclose(outlier_scores(prox, np.zeros(len(y), dtype=str)), expected)
-    without_y = ForestProximity.from_leaves(prox.kernel_.leaf, dtype=np.float64)
+    without_y = ForestProximity.from_leaves(Inside.of(prox).samples.leaf, dtype=np.float64)
     expected = slow_scores(without_y.proximity().toarray(), np.zeros(len(y)), "breiman")
     assert_allclose(outlier_scores(without_y), expected, atol=1e-9)
     names = np.where(y > 140, "high", "low")
@@ -197,7 +198,7 @@ def test_features_in_any_form(diabetes):
         (piped, frame, True),
         (HistGradientBoostingRegressor(max_iter=5), gaps, True),
         (RandomForestRegressor(20, random_state=0), csr_array(X), True),
-        (leaves.forest_, leaves.kernel_.leaf, False),
+        (leaves.forest_, Inside.of(leaves).samples.leaf, False),
     ]:
         prox = ForestProximity(model, "uniform").fit(table, y)
         assert (outlier_scores(prox, X=table).argmax() == 3) == finds

@@ -26,6 +26,7 @@ from walks import SCHEMES, small, walk
 
 from leafkernel import ForestProximity
 from leafkernel.forests import adapt
+from leafkernel.inside import Inside
 from leafkernel.tasks import explain_prediction, local_importance
 from leafkernel.tasks.pair_explanation import explain_pair
 
@@ -104,7 +105,7 @@ def test_bits_of_a_path_add_up_in_every_library(animal):
     model, X, y = fitted(animal)
     prox = ForestProximity(model, "uniform").fit(X, y)
     found = explain_pair(prox, 3, 3)
-    mass = prox.kernel_.forest.leaf_mass[prox.kernel_.leaf[3]]
+    mass = prox.kernel_.forest.leaf_mass[Inside.of(prox).samples.leaf[3]]
     assert_allclose(found.bits.sum(), np.log2(len(X) / mass).mean(), rtol=1e-12)
     assert_array_equal(found.trees, np.arange(prox.n_trees_))
     assert len(found.feature_names) == as_compared(animal, model, X).shape[1]
@@ -150,7 +151,7 @@ def oracle_pair(prox, X, a, b, weights):
     """Bits and partings by walking every tree, with nodes counted by walking all rows."""
     bits, parted = np.zeros(X.shape[1]), []
     X = X.astype(np.float32)
-    for t, tree in enumerate(prox._router.trees()):
+    for t, tree in enumerate(Inside.of(prox).forest.trees()):
         paths = [walk(tree, x) for x in X]
         count = {}
         for path in paths:
@@ -174,11 +175,11 @@ def test_a_pair_against_walking_every_tree(a, b, scheme):
     prox = _known[scheme]
     X = load_diabetes().data[:90]
     found = explain_pair(prox, a, b)
-    leaf = prox.kernel_.leaf
+    leaf = Inside.of(prox).samples.leaf
     shared = np.flatnonzero(leaf[a] == leaf[b])
     assert_array_equal(found.trees, shared)
     kernel = prox.kernel_
-    adds = kernel.query.dense(leaf)[a] * kernel.reference.dense(leaf)[b] * (leaf[a] == leaf[b])
+    adds = kernel.query.dense()[a] * kernel.reference.dense()[b] * (leaf[a] == leaf[b])
     weights = adds if adds.any() else (leaf[a] == leaf[b]).astype(float)
     weights = weights / max(weights.sum(), 1e-300)
     bits, parted = oracle_pair(prox, X, a, b, weights)
@@ -256,7 +257,7 @@ def test_categories_have_no_interval(table):
     assert X["size"].isna()[0]
     assert explain_pair(prox, 0, 7).missing_stays[0]
     with_hole = X.iloc[[1]].assign(size=np.nan)
-    leaf = prox._router.leaves(pd.concat([X.iloc[[1]], with_hole]))
+    leaf = Inside.of(prox).forest.leaves(pd.concat([X.iloc[[1]], with_hole]))
     assert found.missing_stays[0] == (leaf[0] == leaf[1]).all()
 
 
@@ -420,11 +421,11 @@ def test_categories_that_stay_together_are_named(rng, library):
     n_named = 0
     for row in range(40):
         told = explain_pair(prox, row, int(near[row]))
-        shared = prox.kernel_.leaf[row, told.trees]
+        shared = Inside.of(prox).samples.leaf[row, told.trees]
         for column, categories in ((1, X["color"].cat.categories), (2, X["size"].cat.categories)):
             moved = pd.concat([X.iloc[[row]]] * len(categories), ignore_index=True)
             moved[moved.columns[column]] = pd.Categorical(categories, categories=categories)
-            stays = (prox._router.leaves(moved)[:, told.trees] == shared).all(axis=1)
+            stays = (Inside.of(prox).forest.leaves(moved)[:, told.trees] == shared).all(axis=1)
             if column not in told.categories:
                 assert stays.all()
                 continue

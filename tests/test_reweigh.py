@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from leafkernel import ForestProximity
+from leafkernel.inside import Inside
 from leafkernel.schemes import Uniform
 
 SCHEMES = ["gap", "uniform", "kerf", "oob", "oob_separable", "ih"]
@@ -68,10 +69,12 @@ def test_nothing_is_routed_again(iris, monkeypatch):
         raise AssertionError("routed again")
 
     for method in ("leaves", "training_leaves"):
-        monkeypatch.setattr(type(prox._router), method, refuse)
+        monkeypatch.setattr(type(Inside.of(prox).forest), method, refuse)
     again = prox.reweigh("gap")
-    assert np.shares_memory(again.kernel_.leaf, prox.kernel_.leaf)
-    assert np.shares_memory(again.reweigh("oob")._samples.in_bag, again._samples.in_bag)
+    assert np.shares_memory(Inside.of(again).samples.leaf, Inside.of(prox).samples.leaf)
+    assert np.shares_memory(
+        Inside.of(again.reweigh("oob")).samples.in_bag, Inside.of(again).samples.in_bag
+    )
     assert prox.reweigh(diagonal="zero").proximity().diagonal().sum() == 0
 
 

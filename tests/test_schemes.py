@@ -280,7 +280,7 @@ def test_a_scheme_reads_features_out_of_sample_too(iris):
     X, y = iris
 
     class FirstFeature(WeightScheme):
-        needs = frozenset({"paths"})
+        needs = frozenset({"features"})
 
         def query(self, samples, forest):
             return np.broadcast_to(samples.features[:, :1], samples.leaf.shape)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from leafkernel import ForestProximity, WeightScheme
+from leafkernel.inside import Inside
 from leafkernel.schemes import Weighting
 
 
@@ -37,9 +38,9 @@ class Signed(WeightScheme):
 def slow_proximity(prox, leaf):
     """A double loop over pairs and trees."""
     kernel = prox.kernel_
-    samples = kernel.leaf
+    samples = Inside.of(prox).samples.leaf
     q = Signed._draw(prox.scheme_, kernel.forest.n_leaves, prox.scheme_.seed)
-    w = prox.scheme_.reference(prox._samples, kernel.forest).dense(samples)
+    w = prox.scheme_.reference(Inside.of(prox).samples, kernel.forest).dense(samples)
     P = np.zeros((len(leaf), len(samples)))
     for i, row in enumerate(leaf):
         for j, other in enumerate(samples):
@@ -64,18 +65,20 @@ def proximities(draw):
 
 @given(proximities())
 def test_every_result_equals_a_double_loop(prox):
-    P = slow_proximity(prox, prox.kernel_.leaf)
+    P = slow_proximity(prox, Inside.of(prox).samples.leaf)
     found = prox.proximity()
     assert_array_equal(found.toarray(), P)
     assert (found.data != 0).all()
     assert found.nnz == np.count_nonzero(P)
-    assert_array_equal(np.diff(found.indptr), prox._engine().nonzeros(prox._product(None)))
+    assert_array_equal(
+        np.diff(found.indptr), Inside.of(prox).engine.nonzeros(Inside.of(prox).product())
+    )
     blocks = [block.toarray() for _, block in prox.iter_proximity(block_size=3)]
     assert_array_equal(np.vstack(blocks), P)
 
     values = np.stack([np.arange(len(P)), np.ones(len(P))], axis=1)
     assert_array_equal(prox.weighted_sums(values), P @ values)
-    assert_array_equal(prox._engine().sums(prox._product(None), values), P @ values)
+    assert_array_equal(Inside.of(prox).engine.sums(Inside.of(prox).product(), values), P @ values)
     operator = prox.operator()
     assert_array_equal(operator @ values, P @ values)
     assert_array_equal(operator.T @ values, P.T @ values)
@@ -86,7 +89,7 @@ def test_every_result_equals_a_double_loop(prox):
 
 @given(proximities(), st.sampled_from(["value", "magnitude"]), st.integers(1, 13))
 def test_neighbors_equal_a_stable_sort(prox, by, k):
-    P = slow_proximity(prox, prox.kernel_.leaf)
+    P = slow_proximity(prox, Inside.of(prox).samples.leaf)
     k = min(k, len(P) - 1)
     similarity, neighbors = prox.kneighbors(n_neighbors=k, by=by)
     for i, row in enumerate(P):
@@ -98,7 +101,7 @@ def test_neighbors_equal_a_stable_sort(prox, by, k):
 
 @given(proximities())
 def test_symmetrized(prox):
-    P = slow_proximity(prox, prox.kernel_.leaf)
+    P = slow_proximity(prox, Inside.of(prox).samples.leaf)
     both = prox.reweigh(symmetrize=True)
     assert_allclose(both.proximity().toarray(), (P + P.T) / 2, atol=1e-5)
 

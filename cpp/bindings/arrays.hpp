@@ -90,23 +90,6 @@ inline EntryWeights read_weights(Arrays& arrays, const nb::object& value, const 
     return weights;
 }
 
-// The leaves of rows and their weights, from an object with `leaf`, `present` and `weights`.
-inline QueryRows read_rows(Arrays& arrays, const nb::object& source) {
-    QueryRows rows;
-    const nb::object leaf = source.attr("leaf");
-    arrays.visit<std::int32_t, std::int64_t>(leaf, "leaf", [&]<class T>(std::span<const T> found) {
-        if constexpr (std::is_same_v<T, std::int32_t>) rows.leaves.narrow = found;
-        if constexpr (std::is_same_v<T, std::int64_t>) rows.leaves.wide = found;
-    });
-    const auto array = nb::cast<nb::ndarray<nb::ro>>(leaf);
-    require(array.ndim() == 2, "leaf must have two dimensions");
-    rows.n_rows = static_cast<Offset>(array.shape(0));
-    rows.n_trees = static_cast<Offset>(array.shape(1));
-    rows.present = arrays.attribute<std::uint8_t>(source, "present");
-    rows.weights = read_weights(arrays, source.attr("weights"), "weights");
-    return rows;
-}
-
 // Lets Python handle its signals (Ctrl-C raises here) and hear of the progress.
 inline Monitor make_monitor(nb::object on_progress) {
     return [on_progress = std::move(on_progress)](Offset rows_done) {

@@ -11,16 +11,16 @@ namespace leafkernel::bindings {
 namespace {
 
 // (entries, weights) of each leaf; weights is None where the rows have none.
-nb::tuple masses(const nb::object& source, Offset n_leaves, int n_threads) {
+nb::tuple masses(const nb::object& source, int n_threads) {
     Arrays arrays;
-    const QueryRows rows = read_rows(arrays, source);
+    const WeighedRows rows = read_rows(arrays, source);
+    const Offset n_leaves = rows.incidence.n_columns();
     const Monitor monitor = make_monitor(nb::none());
     const bool weighs = !rows.weights.all_one();
     Buffer<std::int64_t> counts(n_leaves);
     Buffer<double> weights(weighs ? n_leaves : 0);
     {
         const nb::gil_scoped_release no_gil;
-        check_samples(rows, n_leaves, n_threads, monitor);
         std::fill_n(counts.data(), n_leaves, 0);
         std::fill_n(weights.data(), weights.size(), 0.0);
         leaf_masses(rows, counts.data(), weighs ? weights.data() : nullptr, n_threads, monitor);
@@ -34,15 +34,14 @@ std::span<Offset> as_span(Buffer<Offset>& buffer) {
 }
 
 template <class Weight>
-HeldLists list_as(const QueryRows& rows, std::span<const SampleId> sample_at, Offset n_leaves,
-                  int n_threads) {
+HeldLists list_as(const WeighedRows& rows, std::span<const SampleId> sample_at, int n_threads) {
+    const Offset n_leaves = rows.incidence.n_columns();
     const Monitor monitor = make_monitor(nb::none());
     const bool weighs = !rows.weights.all_one();
     Buffer<Offset> offsets(n_leaves + 1);
     Buffer<SampleId> order(static_cast<Offset>(sample_at.size()));
     {
         const nb::gil_scoped_release no_gil;
-        check_samples(rows, n_leaves, n_threads, monitor);
         std::copy(sample_at.begin(), sample_at.end(), order.data());
         std::fill_n(offsets.data(), offsets.size(), Offset{0});
         count_members(rows, as_span(offsets), n_threads, monitor);
@@ -60,16 +59,27 @@ HeldLists list_as(const QueryRows& rows, std::span<const SampleId> sample_at, Of
             to_locked_numpy(std::move(order))};
 }
 
-HeldLists list_by_leaf(const nb::object& source, const Array<SampleId>& sample_at, Offset n_leaves,
-                       int n_threads) {
+HeldLists list_by_leaf(const nb::object& source, const Array<SampleId>& sample_at, int n_threads) {
     Arrays arrays;
-    const QueryRows rows = read_rows(arrays, source);
+    const WeighedRows rows = read_rows(arrays, source);
     const std::span<const SampleId> order{sample_at.data(), sample_at.size()};
-    require_size(order.size(), static_cast<std::size_t>(rows.n_rows), "sample_at");
+    require_size(order.size(), static_cast<std::size_t>(rows.n_rows()), "sample_at");
     require_permutation(order, "sample_at");
-    if (!rows.weights.counts.empty()) return list_as<std::uint8_t>(rows, order, n_leaves, n_threads);
-    if (!rows.weights.floats.empty()) return list_as<float>(rows, order, n_leaves, n_threads);
-    return list_as<double>(rows, order, n_leaves, n_threads);
+    if (!rows.weights.counts.empty()) return list_as<std::uint8_t>(rows, order, n_threads);
+    if (!rows.weights.floats.empty()) return list_as<float>(rows, order, n_threads);
+    return list_as<double>(rows, order, n_threads);
+}
+
+// Which columns rows have, from arrays that anyone may have made.
+void make_incidence(HeldIncidence* incidence, const nb::object& columns, const nb::object& first,
+                    const nb::object& offsets, int n_threads) {
+    HeldIncidence made(locked(columns), locked(first), locked(offsets));
+    const Monitor monitor = make_monitor(nb::none());
+    {
+        const nb::gil_scoped_release no_gil;
+        made.view.longest = check_incidence(made.view, n_threads, monitor);
+    }
+    new (incidence) HeldIncidence(std::move(made));
 }
 
 // Lists from arrays that anyone may have made.
@@ -118,6 +128,21 @@ nb::object draws_of(const nb::list& trees, Offset n_samples, int n_threads) {
 
 void register_lists(nb::module_& module) {
     using namespace nb::literals;
+    nb::class_<HeldIncidence>(module, "Incidence")
+        .def("__init__", &make_incidence, "columns"_a, "first"_a, "offsets"_a.none(), "n_threads"_a)
+        .def_ro("columns", &HeldIncidence::columns)
+        .def_ro("first", &HeldIncidence::first)
+        .def_ro("offsets", &HeldIncidence::offsets)
+        .def("__getstate__",
+             [](const HeldIncidence& held) {
+                 return nb::make_tuple(held.columns, held.first, held.offsets);
+             })
+        .def("__setstate__", [](HeldIncidence& held, const nb::tuple& state) {
+            if (state.size() != 3) throw nb::value_error("this is not the state of an incidence");
+            make_incidence(&held, state[0], state[1], state[2], 1);
+        });
+    nb::class_<HeldIndex>(module, "LeafIndex")
+        .def(nb::init<nb::object, nb::object>(), "lists"_a, "by_place"_a.none());
     nb::class_<HeldLists>(module, "LeafLists")
         .def("__init__", &make_lists, "offsets"_a, "members"_a, "weights"_a.none(), "sample_at"_a)
         .def_ro("offsets", &HeldLists::offsets)
@@ -134,9 +159,8 @@ void register_lists(nb::module_& module) {
             make_lists(&lists, state[0], state[1], state[2], state[3]);
         });
     module.def("count_draws", &draws_of, "draws"_a, "n_samples"_a, "n_threads"_a);
-    module.def("leaf_masses", &masses, "rows"_a, "n_leaves"_a, "n_threads"_a);
-    module.def("list_by_leaf", &list_by_leaf, "rows"_a, "sample_at"_a.noconvert(), "n_leaves"_a,
-               "n_threads"_a);
+    module.def("leaf_masses", &masses, "rows"_a, "n_threads"_a);
+    module.def("list_by_leaf", &list_by_leaf, "rows"_a, "sample_at"_a.noconvert(), "n_threads"_a);
 }
 
 }  // namespace leafkernel::bindings

@@ -18,17 +18,12 @@ struct HeldProduct {
     Arrays arrays;
 };
 
-HeldProduct read_product(const nb::object& source, int n_threads) {
+HeldProduct read_product(const nb::object& source, const HeldIndex& index) {
     HeldProduct held;
     auto& [product, arrays] = held;
-    product.query = read_rows(arrays, source.attr("rows"));
-    product.query.by_row = arrays.attribute<double>(source.attr("query"), "by_sample");
-    const nb::object reference = source.attr("reference");
-    const nb::object lists = reference.attr("lists");
-    product.reference = nb::cast<const HeldLists&>(lists).view;
-    arrays.keep(lists);
-    product.reference.by_leaf = arrays.attribute<double>(source, "by_leaf");
-    product.reference.by_place = arrays.attribute<double>(reference, "by_place");
+    product.query = read_rows(arrays, source.attr("query"));
+    product.reference = index.view;
+    product.by_leaf = arrays.attribute<double>(source, "by_leaf");
     product.scale = nb::cast<double>(source.attr("scale"));
     product.row_order = arrays.attribute<Offset>(source, "row_order");
     product.own = arrays.attribute<SampleId>(source, "own");
@@ -37,9 +32,8 @@ HeldProduct read_product(const nb::object& source, int n_threads) {
         arrays.table<std::uint64_t>(source, "query_oob", product.query_oob.words_per_sample);
     product.reference_oob.words =
         arrays.table<std::uint64_t>(source, "reference_oob", product.reference_oob.words_per_sample);
-    const Monitor monitor = make_monitor(nb::none());
     const nb::gil_scoped_release no_gil;
-    check_product(product, n_threads, monitor);
+    check_product(product);
     return held;
 }
 
@@ -69,9 +63,9 @@ nb::tuple to_python(CsrMatrix<From, Value> matrix) {
                           to_numpy(as_index<Index>(std::move(matrix.offsets))));
 }
 
-nb::tuple rows_of(const nb::object& source, bool sorted, Offset most_entries, int n_threads,
-                  bool wide_indices, const nb::object& on_progress) {
-    const HeldProduct held = read_product(source, n_threads);
+nb::tuple rows_of(const nb::object& source, const HeldIndex& index, bool sorted, Offset most_entries,
+                  int n_threads, bool wide_indices, const nb::object& on_progress) {
+    const HeldProduct held = read_product(source, index);
     const Product& product = held.view;
     const Monitor monitor = make_monitor(on_progress);
     return in_type_of(source, [&](auto zero) {
@@ -89,14 +83,14 @@ nb::tuple rows_of(const nb::object& source, bool sorted, Offset most_entries, in
     });
 }
 
-nb::tuple nearest(const nb::object& source, Offset k, bool by_magnitude, int n_threads,
-                  const nb::object& on_progress) {
-    const HeldProduct held = read_product(source, n_threads);
+nb::tuple nearest(const nb::object& source, const HeldIndex& index, Offset k, bool by_magnitude,
+                  int n_threads, const nb::object& on_progress) {
+    const HeldProduct held = read_product(source, index);
     const Product& product = held.view;
     const Offset available = product.reference.n_samples() - (product.own.empty() ? 0 : 1);
     if (k < 0 || k > available) throw std::invalid_argument("k is larger than what exists");
     const Monitor monitor = make_monitor(on_progress);
-    const Offset n_rows = product.query.n_rows;
+    const Offset n_rows = product.query.n_rows();
     return in_type_of(source, [&](auto zero) {
         Buffer<decltype(zero)> similarities(n_rows * k);
         Buffer<std::int64_t> samples(n_rows * k);
@@ -123,18 +117,18 @@ nb::object times_dense(const Product& product, const Array<double>& values, Comp
     }
     const auto n_columns = values.shape(1);
     require(n_columns <= most_columns, "values has too many columns");
-    Buffer<double> out(product.query.n_rows * static_cast<Offset>(n_columns));
+    Buffer<double> out(product.query.n_rows() * static_cast<Offset>(n_columns));
     {
         const nb::gil_scoped_release no_gil;
         compute(std::span<const double>(values.data(), values.size()), static_cast<Offset>(n_columns),
                 out.data());
     }
-    return to_numpy(std::move(out), {static_cast<std::size_t>(product.query.n_rows), n_columns});
+    return to_numpy(std::move(out), {static_cast<std::size_t>(product.query.n_rows()), n_columns});
 }
 
-nb::object sums(const nb::object& source, const Array<double>& values, int n_threads,
-                const nb::object& on_progress) {
-    const HeldProduct held = read_product(source, n_threads);
+nb::object sums(const nb::object& source, const HeldIndex& index, const Array<double>& values,
+                int n_threads, const nb::object& on_progress) {
+    const HeldProduct held = read_product(source, index);
     const Product& product = held.view;
     const Monitor monitor = make_monitor(on_progress);
     return in_type_of(source, [&](auto zero) {
@@ -144,8 +138,9 @@ nb::object sums(const nb::object& source, const Array<double>& values, int n_thr
     });
 }
 
-nb::object apply_to(const nb::object& source, const Array<double>& values, int n_threads) {
-    const HeldProduct held = read_product(source, n_threads);
+nb::object apply_to(const nb::object& source, const HeldIndex& index, const Array<double>& values,
+                    int n_threads) {
+    const HeldProduct held = read_product(source, index);
     const Product& product = held.view;
     const Monitor monitor = make_monitor(nb::none());
     return in_type_of(source, [&](auto zero) {
@@ -155,12 +150,13 @@ nb::object apply_to(const nb::object& source, const Array<double>& values, int n
     });
 }
 
-nb::object nonzeros(const nb::object& source, int n_threads, const nb::object& on_progress) {
-    const HeldProduct held = read_product(source, n_threads);
+nb::object nonzeros(const nb::object& source, const HeldIndex& index, int n_threads,
+                    const nb::object& on_progress) {
+    const HeldProduct held = read_product(source, index);
     const Product& product = held.view;
     const Monitor monitor = make_monitor(on_progress);
     return in_type_of(source, [&](auto zero) {
-        Buffer<std::int64_t> counts(product.query.n_rows);
+        Buffer<std::int64_t> counts(product.query.n_rows());
         {
             const nb::gil_scoped_release no_gil;
             count_nonzeros<decltype(zero)>(product, counts.data(), n_threads, monitor);
@@ -169,14 +165,14 @@ nb::object nonzeros(const nb::object& source, int n_threads, const nb::object& o
     });
 }
 
-nb::object collisions(const nb::object& source, int n_threads) {
-    const HeldProduct held = read_product(source, n_threads);
+nb::object collisions(const nb::object& source, const HeldIndex& index, int n_threads) {
+    const HeldProduct held = read_product(source, index);
     const Product& product = held.view;
     const Monitor monitor = make_monitor(nb::none());
-    Buffer<std::int64_t> counts(product.query.n_rows);
+    Buffer<std::int64_t> counts(product.query.n_rows());
     {
         const nb::gil_scoped_release no_gil;
-        for_each_block(product.query.n_rows, 1024, n_threads, monitor, [&] {
+        for_each_block(product.query.n_rows(), 1024, n_threads, monitor, [&] {
             return [&](Offset begin, Offset end, const auto&) {
                 for (Offset row = begin; row < end; ++row) counts[row] = product.collisions(row);
             };
@@ -190,15 +186,15 @@ nb::object collisions(const nb::object& source, int n_threads) {
 void register_rows(nb::module_& module) {
     using namespace nb::literals;
     nb::exception<TooManyEntries>(module, "TooManyEntriesError", PyExc_MemoryError);
-    module.def("csr_rows", &rows_of, "product"_a, "sort"_a, "most_entries"_a, "n_threads"_a,
+    module.def("csr_rows", &rows_of, "product"_a, "index"_a, "sort"_a, "most_entries"_a, "n_threads"_a,
                "wide_indices"_a, "on_progress"_a.none());
-    module.def("nearest", &nearest, "product"_a, "k"_a, "by_magnitude"_a, "n_threads"_a,
+    module.def("nearest", &nearest, "product"_a, "index"_a, "k"_a, "by_magnitude"_a, "n_threads"_a,
                "on_progress"_a.none());
-    module.def("sums", &sums, "product"_a, "values"_a.noconvert(), "n_threads"_a,
+    module.def("sums", &sums, "product"_a, "index"_a, "values"_a.noconvert(), "n_threads"_a,
                "on_progress"_a.none());
-    module.def("apply", &apply_to, "product"_a, "values"_a.noconvert(), "n_threads"_a);
-    module.def("nonzeros", &nonzeros, "product"_a, "n_threads"_a, "on_progress"_a.none());
-    module.def("collisions", &collisions, "product"_a, "n_threads"_a);
+    module.def("apply", &apply_to, "product"_a, "index"_a, "values"_a.noconvert(), "n_threads"_a);
+    module.def("nonzeros", &nonzeros, "product"_a, "index"_a, "n_threads"_a, "on_progress"_a.none());
+    module.def("collisions", &collisions, "product"_a, "index"_a, "n_threads"_a);
 }
 
 }  // namespace leafkernel::bindings

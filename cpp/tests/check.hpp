@@ -56,7 +56,7 @@ struct RandomProduct {
     std::vector<std::int64_t> wide_query_leaf;
     RandomWeights query_weights, sample_weights;
     std::vector<double> by_row, by_place, by_leaf, diagonal;
-    std::vector<Offset> leaf_offsets, row_order;
+    std::vector<Offset> leaf_offsets, row_order, first_leaves;
     std::vector<SampleId> members, sample_at, own;
     std::vector<std::uint8_t> member_counts;
     std::vector<float> member_floats;
@@ -91,6 +91,7 @@ struct RandomProduct {
         std::shuffle(sample_at.begin(), sample_at.end(), random);
         std::shuffle(row_order.begin(), row_order.end(), random);
         leaf_offsets.push_back(0);
+        for (Offset t = 0; t <= n_trees; ++t) first_leaves.push_back(t * leaves_per_tree);
         for (Offset leaf = 0; leaf < n_trees * leaves_per_tree; ++leaf) {
             for (SampleId place = 0; place < n_samples; ++place) {
                 const Offset e = sample_at[place] * n_trees + leaf / leaves_per_tree;
@@ -117,15 +118,16 @@ struct RandomProduct {
         for (Offset i = 0; i < n_samples * n_words; ++i) reference_oob.push_back(random() & random());
     }
 
-    QueryRows query() const {
-        QueryRows rows;
+    WeighedRows query() const {
+        WeighedRows rows;
         if (wide_query_leaf.empty()) {
-            rows.leaves.narrow = query_leaf;
+            rows.incidence.columns.narrow = query_leaf;
         } else {
-            rows.leaves.wide = wide_query_leaf;
+            rows.incidence.columns.wide = wide_query_leaf;
         }
-        rows.n_rows = n_rows;
-        rows.n_trees = n_trees;
+        rows.incidence.first = first_leaves;
+        rows.incidence.n_rows = n_rows;
+        rows.incidence.longest = n_trees;
         rows.present = query_weights.flags;
         rows.weights = query_weights.view();
         rows.by_row = by_row;
@@ -133,11 +135,12 @@ struct RandomProduct {
     }
 
     // The reference samples as rows: what the lists are made from.
-    QueryRows samples() const {
-        QueryRows rows;
-        rows.leaves.narrow = sample_leaf;
-        rows.n_rows = n_samples;
-        rows.n_trees = n_trees;
+    WeighedRows samples() const {
+        WeighedRows rows;
+        rows.incidence.columns.narrow = sample_leaf;
+        rows.incidence.first = first_leaves;
+        rows.incidence.n_rows = n_samples;
+        rows.incidence.longest = n_trees;
         rows.present = sample_weights.flags;
         rows.weights = sample_weights.view();
         return rows;
@@ -146,8 +149,10 @@ struct RandomProduct {
     Product view() const {
         Product product;
         product.query = query();
-        product.reference = {leaf_offsets, members,  {member_counts, member_floats, member_doubles},
-                             by_leaf,      by_place, sample_at};
+        product.reference = {
+            {leaf_offsets, members, {member_counts, member_floats, member_doubles}, sample_at},
+            by_place};
+        product.by_leaf = by_leaf;
         product.scale = 0.5;
         product.row_order = row_order;
         product.own = own;

@@ -76,7 +76,7 @@ struct Counts {
 
 template <class Value>
 void use(const Product& product, int n_threads) {
-    const Offset n_rows = product.query.n_rows, n_samples = product.reference.n_samples();
+    const Offset n_rows = product.query.n_rows(), n_samples = product.reference.n_samples();
     for (bool sorted : {false, true}) {
         csr_rows<std::int32_t, Value>(product, sorted, n_rows * n_samples, n_threads, {});
     }
@@ -108,6 +108,7 @@ Counts damage_products() {
         const std::function<void()> ways[] = {[&] { damage(held.query_leaf); },
                                               [&] { damage(held.wide_query_leaf); },
                                               [&] { damage(held.leaf_offsets); },
+                                              [&] { damage(held.first_leaves); },
                                               [&] { damage(held.members); },
                                               [&] { damage(held.sample_at); },
                                               [&] { damage(held.row_order); },
@@ -129,7 +130,8 @@ Counts damage_products() {
         counts([&] {
             const Product product = held.view();
             check_lists(product.reference);
-            check_product(product, n_threads, {});
+            check_incidence(product.query.incidence, n_threads, {});
+            check_product(product);
             seed % 3 == 0 ? use<double>(product, n_threads) : use<float>(product, n_threads);
         });
     }
@@ -149,7 +151,8 @@ Counts damage_samples() {
         const auto n_leaves = held.leaf_offsets.size() - 1;
         counts([&] {
             const auto rows = held.samples();
-            check_samples(rows, static_cast<Offset>(n_leaves), n_threads, {});
+            check_incidence(rows.incidence, n_threads, {});
+            check_weights(rows);
             std::vector<std::int64_t> masses(n_leaves);
             std::vector<double> weights(n_leaves);
             leaf_masses(rows, masses.data(), weights.data(), n_threads, {});
@@ -159,7 +162,7 @@ Counts damage_samples() {
             count_members(rows, offsets, n_threads, {});
             std::vector<SampleId> members(static_cast<std::size_t>(offsets.back()));
             list_members<float>(rows, held.sample_at, offsets, members.data(), nullptr, n_threads, {});
-            check_lists({offsets, members, {}, {}, {}, held.sample_at});
+            check_lists({offsets, members, {}, held.sample_at});
         });
     }
     return counts;

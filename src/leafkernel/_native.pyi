@@ -5,10 +5,28 @@ import numpy as np
 import numpy.typing as npt
 
 from leafkernel._progress import OnProgress
-from leafkernel.kernel import Product
-from leafkernel.weighting import WeighedLeaves
+from leafkernel.incidence import WeighedRows
+from leafkernel.product import Product
 
 class TooManyEntriesError(MemoryError): ...
+
+class Incidence:
+    def __init__(
+        self,
+        columns: npt.NDArray[Any],
+        first: npt.NDArray[np.int64],
+        offsets: npt.NDArray[np.int64] | None,
+        n_threads: int,
+    ) -> None: ...
+    @property
+    def columns(self) -> npt.NDArray[Any]: ...
+    @property
+    def first(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def offsets(self) -> npt.NDArray[np.int64] | None: ...
+
+class LeafIndex:
+    def __init__(self, lists: LeafLists, by_place: npt.NDArray[np.float64] | None) -> None: ...
 
 class LeafLists:
     def __init__(
@@ -71,13 +89,14 @@ def count_draws(
     draws: list[npt.NDArray[np.int32]], n_samples: int, n_threads: int
 ) -> npt.NDArray[np.uint8] | None: ...
 def leaf_masses(
-    rows: WeighedLeaves, n_leaves: int, n_threads: int
+    rows: WeighedRows, n_threads: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64] | None]: ...
 def list_by_leaf(
-    rows: WeighedLeaves, sample_at: npt.NDArray[np.int32], n_leaves: int, n_threads: int
+    rows: WeighedRows, sample_at: npt.NDArray[np.int32], n_threads: int
 ) -> LeafLists: ...
 def csr_rows(
     product: Product,
+    index: LeafIndex,
     sort: bool,
     most_entries: int,
     n_threads: int,
@@ -85,18 +104,24 @@ def csr_rows(
     on_progress: OnProgress | None,
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]: ...
 def nearest(
-    product: Product, k: int, by_magnitude: bool, n_threads: int, on_progress: OnProgress | None
+    product: Product,
+    index: LeafIndex,
+    k: int,
+    by_magnitude: bool,
+    n_threads: int,
+    on_progress: OnProgress | None,
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]: ...
 def sums(
     product: Product,
+    index: LeafIndex,
     values: npt.NDArray[np.float64],
     n_threads: int,
     on_progress: OnProgress | None,
 ) -> npt.NDArray[np.float64]: ...
 def apply(
-    product: Product, values: npt.NDArray[np.float64], n_threads: int
+    product: Product, index: LeafIndex, values: npt.NDArray[np.float64], n_threads: int
 ) -> npt.NDArray[np.float64]: ...
 def nonzeros(
-    product: Product, n_threads: int, on_progress: OnProgress | None
+    product: Product, index: LeafIndex, n_threads: int, on_progress: OnProgress | None
 ) -> npt.NDArray[np.int64]: ...
-def collisions(product: Product, n_threads: int) -> npt.NDArray[np.int64]: ...
+def collisions(product: Product, index: LeafIndex, n_threads: int) -> npt.NDArray[np.int64]: ...

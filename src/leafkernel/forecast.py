@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from leafkernel._memory import format_bytes
 from leafkernel.engines import Engine
-from leafkernel.kernel import Product
 from leafkernel.leaf_maps import INT32_MAX
+from leafkernel.product import Product
 
 # Counting the nonzeros of sampled rows stops at this many collisions: well under a second.
 _SAMPLED_COLLISIONS = 20_000_000
@@ -153,7 +153,7 @@ def _seconds(product: Product, engine: Engine, collisions: npt.NDArray[np.int64]
     order = product.row_order[places]
     affordable = int(np.searchsorted(np.cumsum(collisions[order]), _SAMPLED_COLLISIONS)) + 1
     rows = order[:affordable]
-    sample, alone = product.take(rows), type(engine)(n_threads=1)
+    sample, alone = product.take(rows), engine.on_one_thread()
     took = []
     for _ in range(2):  # the first time also pays for what is done once
         begin = perf_counter()

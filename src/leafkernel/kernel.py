@@ -11,115 +11,20 @@ from scipy.sparse import csr_array
 
 from leafkernel._lazy import lazy
 from leafkernel._validation import refuse_masked
-from leafkernel.leaf_index import Array, ForestStats, LeafIndex, Samples
+from leafkernel.incidence import Coordinates, Incidence, WeighedRows
+from leafkernel.leaf_index import ForestStats, LeafIndex, Samples
 from leafkernel.leaf_maps import (
     LeafFactor,
+    both_sides,
     check_symmetric,
     leaf_map,
     query_weights,
     reference_weights,
-    side_by_side,
 )
-from leafkernel.schemes import Weighting, WeightScheme
-from leafkernel.weighting import WeighedLeaves, leaf_id_type
+from leafkernel.product import Product, both_factors
+from leafkernel.schemes import WeightScheme
 
 Diagonal = Literal["scheme", "one", "zero", "adjusted"]
-
-
-def both_factors(
-    first: npt.NDArray[np.float64] | None, second: npt.NDArray[np.float64] | None
-) -> npt.NDArray[np.float64] | None:
-    """Return the product of two factors, each of which may be left out."""
-    if first is None or second is None:
-        return second if first is None else first
-    with np.errstate(over="ignore"):
-        both = first * second
-    if np.isinf(both).any():
-        raise OverflowError("a proximity is too large for float64; use smaller weights.")
-    return both
-
-
-@dataclass(frozen=True)
-class Product:
-    """Rows of P to compute: query rows against all reference samples.
-
-    Attributes
-    ----------
-    rows : WeighedLeaves
-        The leaves of the query rows and their weights.
-    query : Weighting
-        All factors of the query weights; those of entries as in ``rows``.
-    reference : LeafIndex
-        The reference samples by leaf.
-    row_order : ndarray of int64 of shape (m,)
-        The order to compute the rows in.
-    dtype : dtype
-        Type of the results.
-    own : ndarray of int32 of shape (m,), optional
-        The place of the reference sample that each query row is, where the queries are the training
-        samples.
-    diagonal : ndarray of float64 of shape (m,), optional
-        What to put at (row, own[row]) instead of the scheme's value.
-    query_oob, reference_oob : ndarray of uint64, optional
-        Packed out-of-bag flags, where entries are to be divided by S(x, x'), by row and by place.
-    """
-
-    rows: WeighedLeaves
-    query: Weighting
-    reference: LeafIndex
-    row_order: npt.NDArray[np.int64]
-    dtype: np.dtype[Any]
-    own: npt.NDArray[np.int32] | None = None
-    diagonal: npt.NDArray[np.float64] | None = None
-    query_oob: npt.NDArray[np.uint64] | None = None
-    reference_oob: npt.NDArray[np.uint64] | None = None
-
-    @property
-    def n_rows(self) -> int:
-        """Number of query rows, m."""
-        return len(self.rows.leaf)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Shape of P: (m, n)."""
-        return self.n_rows, self.reference.n_samples
-
-    @property
-    def scale(self) -> float:
-        """Factor for all entries."""
-        return self.query.scale * self.reference.scale
-
-    @lazy
-    def by_leaf(self) -> npt.NDArray[np.float64] | None:
-        """Factor of each leaf, of both sides together."""
-        return both_factors(self.query.by_leaf, self.reference.by_leaf)
-
-    def with_dtype(self, dtype: npt.DTypeLike) -> Product:
-        """Return the product in another type, and what is known of its leaves with it."""
-        if self.dtype == dtype:
-            return self
-        other = replace(self, dtype=np.dtype(dtype))
-        # A solver multiplies hundreds of times: the factors of millions of leaves are made once.
-        vars(other)["by_leaf"] = self.by_leaf
-        return other
-
-    def with_columns(self, columns: npt.NDArray[np.int32]) -> Product:
-        """Return the product with other numbers for the reference samples, each in its column."""
-        reference = self.reference
-        return replace(self, reference=reference.with_samples(columns[reference.sample_at]))
-
-    def take(self, rows: npt.NDArray[np.int64]) -> Product:
-        """Return the product for some of the rows."""
-        query = self.query.rows(rows)
-        return replace(
-            self,
-            rows=WeighedLeaves.of(self.rows.leaf[rows], query),
-            query=query,
-            row_order=np.arange(len(rows)),
-            own=None if self.own is None else self.own[rows],
-            diagonal=None if self.diagonal is None else self.diagonal[rows],
-            query_oob=None if self.query_oob is None else self.query_oob[rows],
-        )
 
 
 @dataclass(frozen=True)
@@ -132,10 +37,8 @@ class LeafKernel:
         The rule.
     forest : ForestStats
         What the training samples say of leaves and trees.
-    leaf : ndarray of shape (n, T), or (n, 2T) where the kernel is symmetrised
-        Leaves of the training samples.
-    query, reference : Weighting
-        How they weigh on either side.
+    query, reference : WeighedRows
+        The leaves of the training samples, and how they weigh on either side.
     index : LeafIndex
         The reference side by leaf.
     dtype : dtype
@@ -153,9 +56,8 @@ class LeafKernel:
 
     scheme: WeightScheme
     forest: ForestStats
-    leaf: Array
-    query: Weighting
-    reference: Weighting
+    query: WeighedRows
+    reference: WeighedRows
     index: LeafIndex
     dtype: np.dtype[Any]
     symmetrize: bool
@@ -177,33 +79,24 @@ class LeafKernel:
         n_threads: int = 1,
     ) -> LeafKernel:
         """Weigh the training samples and index them by leaf."""
-        leaf = samples.leaf
-        query, factor = query_weights(scheme, samples, forest, dtype)
+        coordinates = Coordinates.of_leaves(forest.leaf_offsets)
+        incidence = Incidence.of(samples.leaf, coordinates, n_threads=n_threads)
+        weighting, factor = query_weights(scheme, samples, forest, dtype)
+        query = reference = WeighedRows(incidence, weighting)
         if scheme.symmetric:
             check_symmetric(scheme, samples, forest)
-            reference = query
         else:
-            reference = reference_weights(scheme, samples, forest, dtype)
+            lent = reference_weights(scheme, samples, forest, dtype)
+            reference = WeighedRows(incidence, lent)
         # (P + Pᵀ)/2 is P itself where the scheme is symmetric already.
         symmetrize = symmetrize and not scheme.symmetric
         if symmetrize:
-            query, reference = (
-                side_by_side(leaf, query, reference, dtype),
-                side_by_side(leaf, reference, query, dtype),
-            )
-            leaf = _twice(leaf, forest)
-        index = LeafIndex.of(
-            leaf,
-            reference,
-            sample_at=_locality_order(leaf).astype(np.int32),
-            n_leaves=forest.n_leaves * (1 + symmetrize),
-            n_threads=n_threads,
-        )
-        packed_oob = None if scheme.separable else samples.packed_oob()
+            query, reference = both_sides(query, reference, dtype)
+        index = LeafIndex.of(reference, n_threads=n_threads)
+        packed_oob = samples.packed_oob() if scheme.divides_by_shared_oob else None
         return cls(
             scheme=scheme,
             forest=forest,
-            leaf=leaf,
             query=query,
             reference=reference,
             index=index,
@@ -223,33 +116,51 @@ class LeafKernel:
     @lazy
     def by_leaf(self) -> npt.NDArray[np.float64] | None:
         """Return the factor of each leaf of both sides together, for queries with its own."""
-        return both_factors(self.query.by_leaf, self.index.by_leaf)
+        return both_factors(self.query.weighting.by_leaf, self.index.by_leaf)
 
     @property
-    def n_coordinates(self) -> int:
-        """Columns of the maps: L, or 2L where the kernel is symmetrised."""
-        return len(self.index.offsets) - 1
+    def coordinates(self) -> Coordinates:
+        """The columns of the maps: L, or 2L where the kernel is symmetrized."""
+        return self.query.incidence.coordinates
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether P is symmetric: by its scheme, or because it was symmetrized."""
+        return self.scheme.symmetric or self.symmetrize
 
     def query_map(self, samples: Samples | None = None) -> csr_array:
-        """Return Q of the training samples or of others, shape (m, n_coordinates)."""
-        if samples is None:
-            return leaf_map(self.leaf, self.query, self.n_coordinates, self.dtype)
-        return leaf_map(*self._weigh(samples), self.n_coordinates, self.dtype)
+        """Return Q of the training samples or of others, one column for each coordinate."""
+        return leaf_map(self.query if samples is None else self.queries(samples), self.dtype)
 
     def reference_map(self) -> csr_array:
-        """Return W, shape (n, n_coordinates)."""
-        return leaf_map(self.leaf, self.reference, self.n_coordinates, self.dtype)
+        """Return W, one column for each coordinate."""
+        return leaf_map(self.reference, self.dtype)
+
+    @lazy
+    def row_order(self) -> npt.NDArray[np.int64]:
+        """Return the order to compute all training samples in."""
+        return self.index.sample_at.astype(np.int64)
+
+    def queries(self, samples: Samples) -> WeighedRows:
+        """Return the leaves of unseen samples and their query weights."""
+        weighting, _ = query_weights(
+            self.scheme, samples, self.forest, self.dtype, known=self.leaf_factor
+        )
+        coordinates = Coordinates.of_leaves(self.forest.leaf_offsets)
+        query = WeighedRows(Incidence.of(samples.leaf, coordinates), weighting)
+        if not self.symmetrize:
+            return query
+        reference = reference_weights(self.scheme, samples, self.forest, self.dtype)
+        return both_sides(query, WeighedRows(query.incidence, reference), self.dtype)[0]
 
     def training_product(self, rows: slice = slice(None)) -> Product:
         """Return the product for training samples in their training role."""
-        leaf = self.leaf[rows]
-        is_all = len(leaf) == self.n_samples
-        row_order = self.index.sample_at.astype(np.int64) if is_all else _locality_order(leaf)
+        query = self.query.rows(rows)
+        is_all = query.n_rows == self.n_samples
         product = Product(
-            rows=WeighedLeaves.of(leaf, self.query.rows(rows)),
-            query=self.query.rows(rows),
+            query=query,
             reference=self.index,
-            row_order=row_order,
+            row_order=self.row_order if is_all else query.incidence.locality_order(),
             dtype=self.dtype,
             own=self.index.place_of[rows],
             diagonal=None if self.own_diagonal is None else self.own_diagonal[rows],
@@ -260,12 +171,11 @@ class LeafKernel:
 
     def product(self, samples: Samples) -> Product:
         """Return the product for unseen samples."""
-        leaf, query = self._weigh(samples)
+        query = self.queries(samples)
         product = Product(
-            rows=WeighedLeaves.of(leaf, query),
             query=query,
             reference=self.index,
-            row_order=_locality_order(leaf),
+            row_order=query.incidence.locality_order(),
             dtype=self.dtype,
             query_oob=None if self.packed_oob is None else samples.packed_oob(),
             reference_oob=self.oob_by_place,
@@ -280,13 +190,7 @@ class LeafKernel:
         if self.scheme.symmetric:
             index = self.index
         else:
-            index = LeafIndex.of(
-                self.leaf,
-                self.query,
-                sample_at=self.index.sample_at,
-                n_leaves=self.n_coordinates,
-                n_threads=n_threads,
-            )
+            index = LeafIndex.of(self.query, self.index.sample_at, n_threads=n_threads)
         product = self.training_product() if samples is None else self.product(samples)
         return replace(product, reference=index, own=None, diagonal=None)
 
@@ -297,44 +201,30 @@ class LeafKernel:
 
         A diagonal that was put in place of the formula's is not: the columns are other ones.
         """
-        leaf = self.leaf[rows]
-        order = _locality_order(leaf)
-        index = LeafIndex.of(
-            leaf,
-            self.reference.rows(rows),
-            sample_at=order.astype(np.int32),
-            n_leaves=self.n_coordinates,
-            n_threads=n_threads,
-        )
-        oob = None if self.packed_oob is None else self.packed_oob[rows[order]]
+        index = LeafIndex.of(self.reference.rows(rows), n_threads=n_threads)
+        oob = None if self.packed_oob is None else self.packed_oob[rows[index.sample_at]]
         return replace(product, reference=index, own=None, diagonal=None, reference_oob=oob)
 
     def transposed_product(self, samples: Samples | None = None, *, n_threads: int = 1) -> Product:
         """Return the product for Pᵀ: training samples against the queries."""
-        leaf, query = (self.leaf, self.query) if samples is None else self._weigh(samples)
+        queries = self.query if samples is None else self.queries(samples)
         return Product(
-            rows=WeighedLeaves.of(self.leaf, self.reference),
             query=self.reference,
-            reference=LeafIndex.of(
-                leaf,
-                query,
-                sample_at=_locality_order(leaf).astype(np.int32),
-                n_leaves=self.n_coordinates,
-                n_threads=n_threads,
-            ),
-            row_order=self.index.sample_at.astype(np.int64),
+            reference=LeafIndex.of(queries, n_threads=n_threads),
+            row_order=self.row_order,
             dtype=self.dtype,
         )
+
+    def with_diagonal(self, diagonal: Diagonal, samples: Samples) -> LeafKernel:
+        """Return the same kernel with another diagonal, given its training samples."""
+        return replace(self, own_diagonal=_diagonal(diagonal, self.scheme, samples, self.forest))
 
     def scheme_diagonal(self) -> npt.NDArray[np.float64]:
         """Return the diagonal of Q Wᵀ, shape (n,)."""
         diagonal: npt.NDArray[np.float64] = np.empty(self.n_samples)
         for begin in range(0, self.n_samples, 1 << 14):
             rows = slice(begin, begin + (1 << 14))
-            leaf = self.leaf[rows]
-            diagonal[rows] = np.einsum(
-                "it,it->i", self.query.rows(rows).dense(leaf), self.reference.rows(rows).dense(leaf)
-            )
+            diagonal[rows] = self.query.row_dots(self.reference, rows)
         return diagonal
 
     def diagonal_shift(self) -> npt.NDArray[np.float64] | None:
@@ -343,32 +233,9 @@ class LeafKernel:
 
     def _with_factor(self, product: Product) -> Product:
         """Hand the factor of each leaf to a product whose queries have that of the kernel."""
-        if product.query.by_leaf is self.query.by_leaf:
+        if product.query.weighting.by_leaf is self.query.weighting.by_leaf:
             vars(product)["by_leaf"] = self.by_leaf
         return product
-
-    def _weigh(self, samples: Samples) -> tuple[Array, Weighting]:
-        """Return the leaves and query weights of unseen samples."""
-        query, _ = query_weights(
-            self.scheme, samples, self.forest, self.dtype, known=self.leaf_factor
-        )
-        if not self.symmetrize:
-            return samples.leaf, query
-        reference = reference_weights(self.scheme, samples, self.forest, self.dtype)
-        both = side_by_side(samples.leaf, query, reference, self.dtype)
-        return _twice(samples.leaf, self.forest), both
-
-
-def _twice(leaf: Array, forest: ForestStats) -> Array:
-    """Return the leaves beside themselves under other ids, shape (n, 2T)."""
-    both = np.concatenate([leaf, leaf.astype(np.int64) + forest.n_leaves], axis=1)
-    return both.astype(leaf_id_type(2 * forest.n_leaves), copy=False)
-
-
-def _locality_order(leaf: Array) -> npt.NDArray[np.int64]:
-    """Order samples by their leaf in the first tree: those in one leaf share many others too."""
-    order: npt.NDArray[np.int64] = np.argsort(leaf[:, 0], kind="stable")
-    return order
 
 
 def _diagonal(

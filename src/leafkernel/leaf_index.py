@@ -7,9 +7,9 @@ bag* (oob) in a tree whose training never drew it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,8 @@ import numpy.typing as npt
 import leafkernel._native as core
 from leafkernel._lazy import lazy
 from leafkernel._progress import track
-from leafkernel.weighting import WeighedLeaves, Weighting
+from leafkernel.incidence import Coordinates, Incidence, WeighedRows
+from leafkernel.weighting import Weighting
 
 Array = npt.NDArray[Any]
 Track = Callable[..., Iterator[Any]]
@@ -63,7 +64,7 @@ class Samples:
     oob_flags : ndarray of bool of shape (n, T), optional
         Whether a tree's training never drew the sample. This is ``in_bag == 0`` except for samples
         that were drawn with weight zero: the forest does not count those as out of bag.
-    features : ndarray of shape (n, n_features), optional
+    feature_values : ndarray of shape (n, n_features), optional
         The samples themselves, for schemes that look at them.
     labels : ndarray of int of shape (n,), optional
         Class codes, for schemes that look at them; None for unseen samples.
@@ -72,21 +73,21 @@ class Samples:
     leaf: Array
     in_bag_weights: Array | None = None
     oob_flags: Array | None = None
-    features: Array | None = None
+    feature_values: Array | None = None
     labels: Array | None = None
 
     def __post_init__(self) -> None:
         _lock_arrays(self)
 
     @classmethod
-    def unseen(cls, leaf: Array, *, features: Array | None = None) -> Samples:
+    def unseen(cls, leaf: Array, *, feature_values: Array | None = None) -> Samples:
         """Return samples that no tree was trained on: in bag with weight 0, out of bag in all."""
         return cls(
             leaf,
             # Broadcast scalars: read like (n, T) arrays, and take no memory.
             in_bag_weights=np.broadcast_to(np.uint8(0), leaf.shape),
             oob_flags=np.broadcast_to(np.True_, leaf.shape),
-            features=features,
+            feature_values=feature_values,
         )
 
     def rows(self, rows: slice) -> Samples:
@@ -117,6 +118,13 @@ class Samples:
         if self.oob_flags is None:
             raise _undeclared("is_oob", "in_bag")
         return self.oob_flags
+
+    @property
+    def features(self) -> Array:
+        """The samples themselves, shape (n, n_features)."""
+        if self.feature_values is None:
+            raise _undeclared("features", "features")
+        return self.feature_values
 
     @lazy
     def n_oob_trees(self) -> Array:
@@ -174,8 +182,9 @@ class ForestStats:
         if in_bag is not None:
             is_count = in_bag.dtype == np.uint8
             in_bag = np.ascontiguousarray(in_bag, dtype=np.uint8 if is_count else np.float64)
-        rows = WeighedLeaves.of(samples.leaf, Weighting(by_entry=in_bag))
-        masses = core.leaf_masses(rows, int(leaf_offsets[-1]), n_threads)
+        coordinates = Coordinates.of_leaves(leaf_offsets)
+        incidence = Incidence.of(samples.leaf, coordinates, n_threads=n_threads)
+        masses = core.leaf_masses(WeighedRows(incidence, Weighting(by_entry=in_bag)), n_threads)
         return cls(leaf_offsets, *masses, **known)
 
     @property
@@ -229,6 +238,17 @@ class ForestStats:
         return features[offsets[leaf] : offsets[leaf + 1]]
 
 
+class Preparer(Protocol):
+    """What an index asks of an engine."""
+
+    @property
+    def key(self) -> Hashable:
+        """Engines with the same key share what they prepare."""
+
+    def prepare(self, index: LeafIndex) -> Any:
+        """Make of an index what the engine needs for its work: a copy on a device, say."""
+
+
 @dataclass(frozen=True)
 class LeafIndex:
     """The reference samples of every leaf with their weights: the reference map W, by leaf.
@@ -238,7 +258,7 @@ class LeafIndex:
 
     Parameters
     ----------
-    lists : LeafLists
+    lists : leafkernel._native.LeafLists
         Which samples each leaf has, and the factor of each member's weight. The compiled core
         checks the arrays when it makes this object, and reads them without looking after that.
     place_of : ndarray of int32 of shape (n,)
@@ -260,17 +280,16 @@ class LeafIndex:
     @classmethod
     def of(
         cls,
-        leaf: Array,
-        weighting: Weighting,
+        rows: WeighedRows,
+        sample_at: npt.NDArray[np.int32] | None = None,
         *,
-        sample_at: npt.NDArray[np.int32],
-        n_leaves: int,
         n_threads: int = 1,
     ) -> LeafIndex:
-        """List samples by leaf, at the places of the order given."""
-        rows = WeighedLeaves.of(leaf, weighting)
-        by_sample = weighting.by_sample
-        lists = core.list_by_leaf(rows, sample_at, n_leaves, n_threads)
+        """List samples by leaf, at the places of an order, by default one that is good."""
+        weighting, by_sample = rows.weighting, rows.by_row
+        if sample_at is None:
+            sample_at = rows.incidence.locality_order().astype(np.int32)
+        lists = core.list_by_leaf(rows, sample_at, n_threads)
         place_of = np.empty_like(sample_at)
         place_of[sample_at] = np.arange(len(sample_at), dtype=np.int32)
         return cls(
@@ -314,3 +333,14 @@ class LeafIndex:
     def with_samples(self, sample_at: npt.NDArray[np.int32]) -> LeafIndex:
         """Return the same index under other numbers of the samples."""
         return replace(self, lists=self.lists.with_samples(sample_at))
+
+    def prepared(self, engine: Preparer) -> Any:
+        """Return what an engine made of this index. It is made once, and kept here."""
+        kept = vars(self).setdefault("_prepared", {})
+        if engine.key not in kept:
+            # Another thread may prepare it too, which costs time only.
+            kept.setdefault(engine.key, engine.prepare(self))
+        return kept[engine.key]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}

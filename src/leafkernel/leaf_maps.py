@@ -9,6 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from leafkernel._validation import refuse_masked
+from leafkernel.incidence import Coordinates, Incidence, WeighedRows
 from leafkernel.leaf_index import Array, ForestStats, Samples
 from leafkernel.schemes import Weighting, WeightScheme
 
@@ -82,56 +83,69 @@ def check_symmetric(scheme: WeightScheme, samples: Samples, forest: ForestStats)
         return
     reference = reference_weights(scheme, samples, forest, np.dtype(np.float64))
     query, _ = query_weights(scheme, samples, forest, np.dtype(np.float64))
+    incidence = Incidence.of(samples.leaf, Coordinates.of_leaves(forest.leaf_offsets))
+    sides = [WeighedRows(incidence, side) for side in (query, reference)]
     for begin in range(0, samples.n_samples, _ROWS_AT_ONCE):
         rows = slice(begin, begin + _ROWS_AT_ONCE)
-        leaf = samples.leaf[rows]
-        if not np.allclose(
-            query.rows(rows).dense(leaf), reference.rows(rows).dense(leaf), rtol=1e-6, atol=0
-        ):
+        asks, lends = (side.dense(rows) for side in sides)
+        if not np.allclose(asks, lends, rtol=1e-6, atol=0):
             raise ValueError(
                 f"weight scheme {scheme.name!r} has symmetric=True, but its reference() returns "
                 "other weights than its query(); remove symmetric=True, or remove reference()."
             )
 
 
-def side_by_side(
-    leaf: Array, first: Weighting, second: Weighting, dtype: np.dtype[Any]
-) -> Weighting:
-    """Return the weights of [A B]/√2 over 2T trees.
+def both_sides(
+    query: WeighedRows, reference: WeighedRows, dtype: np.dtype[Any]
+) -> tuple[WeighedRows, WeighedRows]:
+    """Return the rows of [Q W]/√2 and [W Q]/√2, over twice the columns.
 
-    With A = Q, B = W on the query side and A = W, B = Q on the reference side the product is
-    ½[Q W][W Q]ᵀ = (Q Wᵀ + W Qᵀ)/2, so a symmetrised kernel is a product of two maps as well.
+    Their product is ½[Q W][W Q]ᵀ = (Q Wᵀ + W Qᵀ)/2, so a symmetrized kernel is a product of two
+    maps as well.
     """
-    both = np.concatenate([first.dense(leaf), second.dense(leaf)], axis=1)
-    return Weighting(scale=np.sqrt(0.5), by_entry=both).compact(dtype)
+    incidence, both = query.incidence, query.incidence.twice()
+    sides = query.dense(), reference.dense()
+
+    def rows(first: Array, second: Array) -> WeighedRows:
+        weights = Weighting(scale=np.sqrt(0.5), by_entry=incidence.beside(first, second))
+        return WeighedRows(both, weights.compact(dtype))
+
+    return rows(*sides), rows(*sides[::-1])
 
 
-def leaf_map(leaf: Array, weighting: Weighting, n_leaves: int, dtype: np.dtype[Any]) -> csr_array:
-    """Return the weights as a sparse map, shape (n, L): each sample's weights at its leaves."""
-    # Leaf ids grow with the tree, so each row of `leaf` is sorted already: the rows of a CSR
-    # matrix are the nonzero entries as they stand.
-    offsets = np.zeros(len(leaf) + 1, dtype=np.int64)
-    leaves, data = [], []
-    for begin in range(0, len(leaf), _ROWS_AT_ONCE):
-        rows = slice(begin, begin + _ROWS_AT_ONCE)
-        exact = weighting.rows(rows).dense(leaf[rows])
+def leaf_map(rows: WeighedRows, dtype: np.dtype[Any]) -> csr_array:
+    """Return the weights as a sparse map: each row's weights at its columns."""
+    # The columns of a row ascend already: the rows of a CSR matrix are the nonzero entries as they
+    # stand.
+    incidence, n_rows = rows.incidence, rows.n_rows
+    n_columns = incidence.coordinates.n_columns
+    offsets = np.zeros(n_rows + 1, dtype=np.int64)
+    columns, data = [], []
+    for begin in range(0, n_rows, _ROWS_AT_ONCE):
+        some = slice(begin, min(begin + _ROWS_AT_ONCE, n_rows))
+        exact = rows.dense(some)
         if np.max(np.abs(exact), initial=0) > np.finfo(dtype).max:
             raise OverflowError(f"a weight is too large for {dtype}; use dtype=np.float64.")
         weights = exact.astype(dtype)
         nonzero = weights != 0
-        offsets[begin + 1 : begin + 1 + len(weights)] = np.count_nonzero(nonzero, axis=1)
-        leaves.append(leaf[rows][nonzero])
+        places = incidence.entries(some)
+        if incidence.offsets is None:
+            counts = np.count_nonzero(nonzero, axis=1)
+        else:
+            row = incidence.row_of_entry[places][nonzero]
+            counts = np.bincount(row - begin, minlength=some.stop - begin)
+        offsets[begin + 1 : some.stop + 1] = counts
+        columns.append(incidence.columns[places][nonzero])
         data.append(weights[nonzero])
     np.cumsum(offsets, out=offsets)
-    index_type = np.int32 if max(offsets[-1], n_leaves) <= INT32_MAX else np.int64
-    columns = np.concatenate(leaves) if leaves else np.zeros(0)
+    index_type = np.int32 if max(offsets[-1], n_columns) <= INT32_MAX else np.int64
     matrix = csr_array(
         (
             np.concatenate(data) if data else np.zeros(0, dtype),
-            columns.astype(index_type, copy=False),
+            (np.concatenate(columns) if data else np.zeros(0)).astype(index_type, copy=False),
             offsets.astype(index_type, copy=False),
         ),
-        shape=(len(leaf), n_leaves),
+        shape=(n_rows, n_columns),
     )
     matrix.has_canonical_format = True
     return matrix

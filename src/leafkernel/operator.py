@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy.sparse.linalg import LinearOperator
 
 from leafkernel.engines import Engine
-from leafkernel.kernel import Product
+from leafkernel.product import Product
 
 Array = npt.NDArray[Any]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy, deepcopy
-from dataclasses import replace
 from importlib import import_module
 from typing import Any, Literal
 
@@ -14,7 +13,6 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_consistent_length
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from leafkernel import forests
 from leafkernel._memory import available_bytes, format_bytes, parse_bytes
@@ -22,7 +20,7 @@ from leafkernel._progress import progress_bar
 from leafkernel._repr import FittedRepr
 from leafkernel._row_labels import index_of, labels_at, positions_of
 from leafkernel._tags import InheritedTags
-from leafkernel._targets import Targets, indicators
+from leafkernel._targets import Targets
 from leafkernel._validation import (
     check_choice,
     check_columns,
@@ -36,28 +34,25 @@ from leafkernel._validation import (
     refuse_masked,
     warn,
 )
-from leafkernel.engines import ENGINES, Engine, TooManyEntriesError, find_engine
+from leafkernel.engines import Engine, TooManyEntriesError, find_engine
 from leafkernel.forecast import TOO_LARGE_ADVICE, Forecast, csr_bytes, forecast, most_nonzeros
-from leafkernel.kernel import Diagonal, LeafKernel, Product
+from leafkernel.inside import Inside, no_maps, weighted_means
+from leafkernel.kernel import Diagonal, LeafKernel
 from leafkernel.leaf_index import ForestStats, Samples
 from leafkernel.operator import ProximityOperator
+from leafkernel.product import Product
 from leafkernel.schemes import WeightScheme, find_scheme
 from leafkernel.training import (
-    check_rows,
     complete_samples,
-    read_features,
     read_samples,
     read_stats,
 )
 
 Array = npt.NDArray[Any]
 
-# With more rows than this part of the training samples, a sweep over all leaves always costs less.
-_ROWS_FOR_SWEEP = 8
-# What a collision costs, in multiplications and additions of a sweep.
-_COLLISION_COST = 4
-# Rows of P with more take more memory than a sweep does.
-_MOST_COLLISIONS = 5_000_000
+
+# What a fitted object holds. Raise it when that changes: an older pickle is then refused.
+_LAYOUT = 2
 
 
 class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator):
@@ -86,8 +81,9 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
     symmetrize : bool, default=False
         Whether to use (P + Pᵀ)/2. For an unseen sample the transposed half is what it would lend
         to others as a reference; with "gap" that is nothing, so its proximities are halved.
-    engine : {"auto", "native", "reference"}, default="auto"
-        How to compute: compiled and parallel ("auto" picks it), or slow and obvious.
+    engine : {"auto", "native", "reference"} or Engine, default="auto"
+        How to compute: compiled and parallel ("auto" picks it), or slow and obvious. An object of
+        your own works too, with its own number of threads: see :class:`leafkernel.engines.Engine`.
     dtype : {numpy.float32, numpy.float64}, default=numpy.float32
         Type of weights and proximities. Rows of P are summed in float64 either way.
     n_jobs : int, default=None
@@ -166,7 +162,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         *,
         diagonal: Diagonal = "scheme",
         symmetrize: bool = False,
-        engine: str = "auto",
+        engine: str | Engine = "auto",
         dtype: Any = np.float32,
         n_jobs: int | None = None,
         max_memory: float | str | None = None,
@@ -317,7 +313,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         >>> prox.reweigh("kerf").scheme_.name
         'kerf'
         """
-        fitted = self._snapshot()
+        fitted = Inside.of(self).prox
         given = {
             "weight_scheme": weight_scheme,
             "diagonal": diagonal,
@@ -333,6 +329,9 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         if X is not None:
             check_columns(fitted, X, reset=False)
             check_length("X", X, fitted.n_samples_fit_)
+        if weight_scheme is None and symmetrize is None and dtype is None:
+            fitted.kernel_ = fitted.kernel_.with_diagonal(fitted.diagonal, fitted._samples)
+            return fitted
         n_threads = count_threads(fitted.n_jobs)
         fitted._samples = complete_samples(
             fitted._samples,
@@ -369,16 +368,15 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             If P would pass ``max_memory``.
         """
         check_flag("sort", sort)
-        fitted = self._snapshot()
-        product = fitted._product(X)
-        engine = fitted._engine()
-        limit = fitted._limit()
-        most = fitted._most_entries(product, engine, limit)
-        with progress_bar("proximity", product.n_rows, enabled=fitted.progress) as on_progress:
+        inside = Inside.of(self)
+        product, prox, engine = inside.product(X), inside.prox, inside.engine
+        limit = prox._limit()
+        most = prox._most_entries(product, engine, limit)
+        with progress_bar("proximity", product.n_rows, enabled=prox.progress) as on_progress:
             try:
                 return engine.rows(product, on_progress, sort=sort, most_entries=most)
             except TooManyEntriesError:
-                raise MemoryError(fitted._too_large("more", limit)) from None
+                raise MemoryError(prox._too_large("more", limit)) from None
 
     def iter_proximity(
         self, X: Any = None, *, block_size: int = 4096, sort: bool = True
@@ -402,7 +400,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             ``proximity(X)[rows]``.
         """
         check_flag("sort", sort)
-        return self._snapshot()._blocks(X, check_count("block_size", block_size), sort=sort)
+        return Inside.of(self).blocks(X, check_count("block_size", block_size), sort=sort)
 
     def proximity_to(self, rows: npt.ArrayLike, X: Any = None) -> csr_array:
         """Return the proximities of samples to some of the training samples: columns of P.
@@ -421,8 +419,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         csr_array of shape (m, k)
             ``proximity(X)[:, rows]``, at the cost of k columns.
         """
-        fitted = self._snapshot()
-        return fitted._proximity_to(positions_of(fitted.index_, "rows", rows), X)
+        inside = Inside.of(self)
+        return inside.proximity_to(positions_of(inside.prox.index_, "rows", rows), X)
 
     def kneighbors(
         self,
@@ -453,18 +451,19 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             ``similarity`` if you ask for many.
         """
         check_choice("by", by, ("value", "magnitude"))
-        fitted = self._snapshot()
-        product = fitted._product(X)
+        inside = Inside.of(self)
+        product = inside.product(X)
         n_neighbors = check_count("n_neighbors", n_neighbors)
-        available = fitted.n_samples_fit_ - (X is None)
+        available = inside.n_samples - (X is None)
         if n_neighbors > available:
             not_itself = ", a sample not being its own neighbour" if X is None else ""
             raise ValueError(
                 f"n_neighbors={n_neighbors}, but there are only {available} training samples to "
                 f"choose from{not_itself}; ask for fewer, or fit on more."
             )
-        with progress_bar("kneighbors", product.n_rows, enabled=fitted.progress) as on_progress:
-            return fitted._engine().nearest(
+        enabled = inside.prox.progress
+        with progress_bar("kneighbors", product.n_rows, enabled=enabled) as on_progress:
+            return inside.engine.nearest(
                 product, n_neighbors, on_progress, by_magnitude=by == "magnitude"
             )
 
@@ -502,7 +501,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         3    dog      cat  mammal
         """
         pandas = import_module("pandas")
-        fitted = self._snapshot()
+        fitted = Inside.of(self).prox
         similarity, neighbors = fitted.kneighbors(X, n_neighbors)
         index = fitted.index_ if X is None else index_of(X, len(neighbors))
         sample, rank = np.nonzero(similarity > 0)
@@ -549,7 +548,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             The graph.
         """
         check_choice("mode", mode, ("proximity", "distance"))
-        fitted = self._snapshot()
+        fitted = Inside.of(self).prox
         data, neighbors = fitted.kneighbors(X, n_neighbors)
         if mode == "distance":
             data = np.maximum(1 - data, 0)
@@ -576,10 +575,10 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         csr_array of shape (m, L)
             Q, such that P = Q Wᵀ off the diagonal; (m, 2L) where the kernel is symmetrised.
         """
-        fitted = self._snapshot()
-        samples = fitted._unseen(X)
-        fitted._require_separable("query map")
-        return fitted.kernel_.query_map(samples)
+        inside = Inside.of(self)
+        samples = inside.route_if_given(X)
+        inside.require_maps("query map")
+        return inside.kernel.query_map(samples)
 
     def reference_map(self) -> csr_array:
         """Return the reference map W of the training samples.
@@ -589,9 +588,9 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         csr_array of shape (n, L)
             W, such that P = Q Wᵀ off the diagonal; (n, 2L) where the kernel is symmetrised.
         """
-        fitted = self._snapshot()
-        fitted._require_separable("reference map")
-        return fitted.kernel_.reference_map()
+        inside = Inside.of(self)
+        inside.require_maps("reference map")
+        return inside.kernel.reference_map()
 
     def operator(self, X: Any = None) -> ProximityOperator:
         """Return P as a linear operator, whose products never form it.
@@ -607,15 +606,13 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             ``A @ V`` equals ``proximity(X) @ V``, and ``A.T`` is its adjoint. ``eigsh`` is for
             symmetric kernels; for others use ``svds`` or ``eigs``.
         """
-        fitted = self._snapshot()
-        samples = fitted._unseen(X)
-        fitted._require_separable("operator")
-        kernel = fitted.kernel_
-        n_threads = count_threads(fitted.n_jobs)
+        inside = Inside.of(self)
+        samples, kernel = inside.route_if_given(X), inside.kernel
+        inside.require_maps("operator")
         return ProximityOperator(
-            fitted._engine(),
+            inside.engine,
             kernel.training_product() if samples is None else kernel.product(samples),
-            lambda: kernel.transposed_product(samples, n_threads=n_threads),
+            lambda: kernel.transposed_product(samples, n_threads=inside.n_threads),
             kernel.diagonal_shift() if samples is None else None,
         )
 
@@ -634,10 +631,10 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         ndarray of float64 of shape (m,) or (m, c)
             Sums, without forming P: through the maps where the scheme has maps, else row by row.
         """
-        fitted = self._snapshot()
-        product = fitted._product(X)
-        values = check_values(values, fitted.n_samples_fit_)
-        sums = fitted._sums(product, values.reshape(fitted.n_samples_fit_, -1))
+        inside = Inside.of(self)
+        product = inside.product(X)
+        values = check_values(values, inside.n_samples)
+        sums = inside.sums(product, values.reshape(inside.n_samples, -1))
         return sums.reshape(len(sums), *values.shape[1:])
 
     def weighted_average(self, values: npt.ArrayLike, X: Any = None) -> npt.NDArray[np.float64]:
@@ -659,22 +656,22 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             Rows of P, each divided by its sum, times the values. A row without any proximity has
             no average: it is NaN, with a warning.
         """
-        fitted = self._snapshot()
-        if fitted.scheme_.signed:
+        inside = Inside.of(self)
+        if inside.scheme.signed:
             raise ValueError(
-                f"weight_scheme={fitted.scheme_.name!r} has negative weights, which make no "
+                f"weight_scheme={inside.scheme.name!r} has negative weights, which make no "
                 "average; use weighted_sums."
             )
-        values = check_values(values, fitted.n_samples_fit_)
-        columns = values.reshape(fitted.n_samples_fit_, -1)
-        sums, mass = fitted._sums_and_mass(fitted._product(X), columns)
+        values = check_values(values, inside.n_samples)
+        columns = values.reshape(inside.n_samples, -1)
+        sums, mass = inside.sums_and_mass(inside.product(X), columns)
         n_empty = int((mass == 0).sum())
         if n_empty:
             warn(
                 f"{n_empty} of {len(mass)} rows have no proximity to any training sample; their "
                 "average is NaN."
             )
-        average = np.divide(sums, mass, out=np.full_like(sums, np.nan), where=mass != 0)
+        average = weighted_means(sums, mass, np.nan)
         return average.reshape(len(average), *values.shape[1:])
 
     def forecast(self, X: Any = None) -> Forecast:
@@ -690,8 +687,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         Forecast
             Collisions, nonzeros, bytes, seconds, and what to use instead; print it.
         """
-        fitted = self._snapshot()
-        return forecast(fitted._product(X), fitted._engine(), limit=fitted._limit())
+        inside = Inside.of(self)
+        return forecast(inside.product(X), inside.engine, limit=inside.prox._limit())
 
     def explore(self, X: Any, y: Any = None, **params: Any) -> Any:
         """Make a page on which to see the training samples as the forest does.
@@ -713,8 +710,10 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         leafkernel.explorer.Report
             The page: one HTML file that needs nothing else. ``save(path)`` writes it.
         """
-        # By name: the front ends know this class, and it knows none of them.
-        return import_module("leafkernel.explorer").build_report(self, X, y, **params)
+        # Only here: a kernel needs no page.
+        from leafkernel.explorer import build_report  # noqa: PLC0415
+
+        return build_report(self, X, y, **params)
 
     def transform(self, X: Any) -> csr_array:
         """Return the leaf coordinates of samples, all taken as unseen: :meth:`query_map`.
@@ -767,23 +766,23 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             Names; (2L,) with the prefixes ``query_`` and ``reference_`` where the kernel is
             symmetrised.
         """
-        fitted = self._snapshot()
-        check_names_out(fitted, input_features)
-        sizes = np.diff(fitted.kernel_.forest.leaf_offsets)
+        inside = Inside.of(self)
+        check_names_out(inside.prox, input_features)
+        sizes = np.diff(inside.stats.leaf_offsets)
         names = [f"tree{t}_leaf{leaf}" for t, size in enumerate(sizes) for leaf in range(size)]
-        if fitted.kernel_.symmetrize:
+        if inside.kernel.symmetrize:
             names = [f"{side}_{name}" for side in ("query", "reference") for name in names]
         return np.array(names, dtype=object)
 
     @property
     def _n_features_out(self) -> int:
-        return self.kernel_.n_coordinates
+        return self.kernel_.coordinates.n_columns
 
     def _figures(self) -> dict[str, str]:
         if not hasattr(self, "kernel_"):
             return {}
         n, n_trees, n_leaves = self.n_samples_fit_, self.n_trees_, self.n_leaves_
-        symmetric = self.scheme_.symmetric or self.kernel_.symmetrize
+        symmetric = self.kernel_.is_symmetric
         return {
             "training rows": f"{n:,}",
             "features": f"{self.n_features_in_:,}",
@@ -792,23 +791,27 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             "proximities": f"{self.scheme_.name}, {'symmetric' if symmetric else 'not symmetric'}",
         }
 
+    def __getstate__(self) -> Any:
+        return {**super().__getstate__(), "_layout": _LAYOUT}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        layout = state.get("_layout")
+        if "kernel_" in state and layout != _LAYOUT:
+            raise ValueError(
+                "this fitted ForestProximity was pickled by another version of leafkernel, which "
+                f"kept other things (layout {layout}; this version reads layout {_LAYOUT}); fit it "
+                "again, or unpickle it with the version that wrote it."
+            )
+        super().__setstate__({name: value for name, value in state.items() if name != "_layout"})
+
     def _check_params(self) -> None:
         check_choice("diagonal", self.diagonal, ("scheme", "one", "zero", "adjusted"))
-        check_choice("engine", self.engine, ENGINES)
+        find_engine(self.engine, n_threads=1)
         check_flag("symmetrize", self.symmetrize)
         check_flag("progress", self.progress)
         if self.max_memory is not None:
             parse_bytes(self.max_memory)
         check_dtype(self.dtype)
-
-    def _snapshot(self) -> ForestProximity:
-        """Return this fitted object as it is now, whatever fit does to it from here on.
-
-        Every public method begins with it: router, kernel and columns must be those of one fit.
-        """
-        if not hasattr(self, "kernel_"):
-            check_is_fitted(self, "kernel_")  # raises, and would ask the forest for its tags
-        return copy(self)
 
     def _weigh(self, stats: ForestStats | None, n_threads: int) -> None:
         """Weigh the training samples by the scheme, and index them."""
@@ -829,127 +832,6 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             dtype=check_dtype(self.dtype),
             n_threads=n_threads,
         )
-
-    def _with_diagonal(self, diagonal: Literal["one", "zero"]) -> ForestProximity:
-        """Return the same fit with another diagonal, for tasks that decide on it themselves.
-
-        "zero" leaves it as it is for "gap", whose diagonal is zero already.
-        """
-        fitted = self._snapshot()
-        kernel = fitted.kernel_
-        is_zero = fitted.scheme_.predicts and kernel.own_diagonal is None
-        if diagonal == "zero" and is_zero:
-            return fitted
-        own = np.full(kernel.n_samples, 1.0 if diagonal == "one" else 0.0)
-        fitted.diagonal = diagonal
-        fitted.kernel_ = replace(kernel, own_diagonal=own)
-        return fitted
-
-    def _engine(self) -> Engine:
-        return find_engine(self.engine, n_threads=count_threads(self.n_jobs))
-
-    def _unseen(self, X: Any) -> Samples | None:
-        """Route new samples to their leaves; None stands for the training samples."""
-        if X is None:
-            return None
-        raw = isinstance(self.forest_, forests.RawLeaves)
-        check_columns(self, forests.check_leaves(X) if raw else X, reset=False)
-        leaf = self._router.leaves(X, n_threads=count_threads(self.n_jobs))
-        check_rows(self._router, X, leaf)
-        return Samples.unseen(leaf, features=read_features(self._router, self.scheme_, X))
-
-    def _product(self, X: Any) -> Product:
-        samples = self._unseen(X)
-        return self.kernel_.training_product() if samples is None else self.kernel_.product(samples)
-
-    def _blocks(
-        self, X: Any, block_size: int = 4096, *, sort: bool = True, columns: Array | None = None
-    ) -> Iterator[tuple[slice, csr_array]]:
-        """Yield blocks of rows; training samples may be given other columns than their own."""
-        samples = self._unseen(X)  # not in the generator: what is wrong with X is said at once
-        kernel, engine, progress = self.kernel_, self._engine(), self.progress
-        n_rows = kernel.n_samples if samples is None else samples.n_samples
-
-        def blocks() -> Iterator[tuple[slice, csr_array]]:
-            with progress_bar("proximity", n_rows, enabled=progress) as on_progress:
-                for begin in range(0, n_rows, block_size):
-                    rows = slice(begin, min(begin + block_size, n_rows))
-                    if samples is None:
-                        product = kernel.training_product(rows)
-                    else:
-                        product = kernel.product(samples.rows(rows))
-                    if columns is not None:
-                        product = product.with_columns(columns.astype(np.int32))
-                    yield rows, engine.rows(product, sort=sort)
-                    if on_progress is not None:
-                        on_progress(rows.stop)
-
-        return blocks()
-
-    def _proximity_to(self, rows: npt.NDArray[np.int64], X: Any = None) -> csr_array:
-        """Return columns of P, given the positions of training samples."""
-        fitted = self._snapshot()
-        product, kernel = fitted._product(X), fitted.kernel_
-        n_threads = count_threads(fitted.n_jobs)
-        matrix = fitted._engine().rows(kernel.toward(product, rows, n_threads=n_threads))
-        if X is None and kernel.own_diagonal is not None:
-            found = matrix.tocoo()
-            others = found.row != rows[found.col]
-            parts = (
-                (found.data[others], kernel.own_diagonal[rows].astype(matrix.dtype)),
-                (found.row[others], rows),
-                (found.col[others], np.arange(len(rows))),
-            )
-            data, *places = map(np.concatenate, parts)
-            matrix = csr_array((data, tuple(places)), shape=matrix.shape)
-            matrix.eliminate_zeros()
-            matrix.sort_indices()
-        return matrix
-
-    def _sums(self, product: Product, columns: Array) -> npt.NDArray[np.float64]:
-        """Return P @ columns, by the way that costs least."""
-        if self._is_few(product, columns.shape[1]):
-            return self._sums_and_mass(product, columns)[0]
-        if self.scheme_.separable and product.diagonal is None:
-            return _finite(self._engine().apply(product.with_dtype(np.float64), columns))
-        with progress_bar("sums", product.n_rows, enabled=self.progress) as on_progress:
-            return _finite(self._engine().sums(product, columns, on_progress))
-
-    def _sums_and_mass(
-        self, product: Product, columns: Array
-    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Return P @ columns, shape (m, c), and the sums of the rows of P, shape (m, 1)."""
-        if self._is_few(product, columns.shape[1] + 1):
-            rows = self._few_rows(product)
-            with np.errstate(over="ignore", invalid="ignore"):
-                return _finite(rows @ columns), _finite(np.asarray(rows.sum(axis=1))[:, None])
-        sums = self._sums(product, np.column_stack([columns, np.ones(len(columns))]))
-        return sums[:, :-1], sums[:, -1:]
-
-    def _class_sums(
-        self, product: Product, codes: npt.NDArray[np.intp], n_classes: int
-    ) -> npt.NDArray[np.float64]:
-        """Return the sum of each row's proximities to the samples of each class, shape (m, c)."""
-        if self._is_few(product, n_classes):
-            rows = self._few_rows(product)
-            row = np.repeat(np.arange(product.n_rows), np.diff(rows.indptr))
-            places = row * n_classes + codes[rows.indices]
-            sums = np.bincount(places, rows.data, minlength=product.n_rows * n_classes)
-            return _finite(sums.reshape(product.n_rows, n_classes).astype(np.float64))
-        return self._sums(product, indicators(codes, n_classes))
-
-    def _few_rows(self, product: Product) -> csr_array:
-        """Return rows of P in float64, columns in any order."""
-        return self._engine().rows(product.with_dtype(np.float64), sort=False)
-
-    def _is_few(self, product: Product, n_columns: int) -> bool:
-        """Return whether rows of P cost less than a sweep over all training samples and leaves."""
-        n = self.n_samples_fit_
-        if product.n_rows > n // _ROWS_FOR_SWEEP:
-            return False
-        collisions = int(self._engine().collisions(product).sum())
-        sweep = n * self.n_trees_ * n_columns
-        return collisions < _MOST_COLLISIONS and collisions * (_COLLISION_COST + n_columns) < sweep
 
     def _limit(self) -> int:
         return available_bytes() if self.max_memory is None else parse_bytes(self.max_memory)
@@ -973,32 +855,14 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             f"{TOO_LARGE_ADVICE}."
         )
 
-    def _require_separable(self, what: str) -> None:
-        if not self.scheme_.separable:
-            raise ValueError(_not_separable(self.scheme_, what))
-
-
-def _finite(sums: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    if not np.isfinite(sums).all():
-        raise OverflowError("a sum is too large for float64; use smaller values or weights.")
-    return sums
-
-
-def _not_separable(scheme: WeightScheme, what: str) -> str:
-    return (
-        f"weight_scheme={scheme.name!r} has no {what}: its entries are divided by a count that "
-        "belongs to the pair, so P is not a product of maps; use 'oob_separable', which nearly "
-        "equals it and has one."
-    )
-
 
 def _transforms(self: ForestProximity) -> bool:
     try:
         scheme = find_scheme(self.weight_scheme)
     except (TypeError, ValueError):
         return True  # fit says what is wrong
-    if not scheme.separable:
-        raise AttributeError(_not_separable(scheme, "leaf coordinates to transform to"))
+    if scheme.divides_by_shared_oob:
+        raise AttributeError(no_maps(scheme, "leaf coordinates to transform to"))
     return True
 
 

@@ -56,12 +56,12 @@ def complete_samples(
         known = {"in_bag_weights": in_bag.weights, "oob_flags": in_bag.is_oob}
     if "labels" in scheme.needs and samples.labels is None:
         known["labels"] = _class_codes(y, scheme, forest)
-    if "paths" in scheme.needs and samples.features is None:
+    if "features" in scheme.needs and samples.feature_values is None:
         if X is None:
             raise ValueError(
                 f"weight_scheme={scheme.name!r} looks at the training samples themselves; pass X."
             )
-        known["features"] = read_features(forest, scheme, X)
+        known["feature_values"] = read_features(forest, scheme, X)
     return replace(samples, **known)
 
 
@@ -91,7 +91,7 @@ def read_features(
     forest: FittedForest, scheme: WeightScheme, X: Any
 ) -> npt.NDArray[np.float64] | None:
     """Return the samples themselves, dense, for schemes that look at them."""
-    if "paths" not in scheme.needs:
+    if "features" not in scheme.needs:
         return None
     with _needed_by(scheme, "numeric features"):
         return forest.features(X)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -45,36 +45,15 @@ class Weighting:
     by_entry: Array | None = None
 
     def dense(self, leaf: Array) -> npt.NDArray[np.float64]:
-        """Return the weights of samples with these leaves, shape (n, T)."""
+        """Return the weights of samples with these leaves, shape (n, T) or (n,)."""
         weights = np.full(leaf.shape, self.scale)
         if self.by_sample is not None:
-            weights *= self.by_sample[:, None]
+            weights *= self.by_sample.reshape(-1, *[1] * (leaf.ndim - 1))
         if self.by_leaf is not None:
             weights *= self.by_leaf[leaf]
         if self.by_entry is not None:
             weights *= self.by_entry
         return weights
-
-    def in_tree(
-        self, leaf: Array, tree: int, rows: slice | Array = slice(None)
-    ) -> npt.NDArray[np.float64]:
-        """Return one column of :meth:`dense`, or some rows of it, shape (r,)."""
-        weights = np.full(len(leaf[rows, tree]), self.scale)
-        if self.by_sample is not None:
-            weights *= self.by_sample[rows]
-        if self.by_leaf is not None:
-            weights *= self.by_leaf[leaf[rows, tree]]
-        if self.by_entry is not None:
-            weights *= self.by_entry[rows, tree]
-        return weights
-
-    def rows(self, rows: slice | Array) -> Weighting:
-        """Return the weights of some of the samples."""
-        return replace(
-            self,
-            by_sample=None if self.by_sample is None else self.by_sample[rows],
-            by_entry=None if self.by_entry is None else self.by_entry[rows],
-        )
 
     def compact(
         self, dtype: np.dtype[Any], leaf: Array | None = None, *, owned: tuple[Any, ...] = ()
@@ -164,36 +143,6 @@ def _round(
             advice = "multiply all of them by one large number, or set the smallest to 0"
         raise ValueError(f"weights from {low:.3g} to {high:.3g} do not fit in {dtype}; {advice}.")
     return rounded.astype(dtype), 2.0**shift
-
-
-@dataclass(frozen=True)
-class WeighedLeaves:
-    """Rows of leaves and the factors of their entries, as the compiled core reads them.
-
-    Attributes
-    ----------
-    leaf : ndarray of int32 or int64 of shape (n, T)
-        Leaf ids.
-    present : ndarray of uint8 of shape (n, T), optional
-        Which entries count; all where there is none.
-    weights : ndarray of uint8, float32 or float64 of shape (n, T), optional
-        Factor of each entry; one where there is none.
-    """
-
-    leaf: Array
-    present: npt.NDArray[np.uint8] | None
-    weights: Array | None
-
-    @classmethod
-    def of(cls, leaf: Array, weighting: Weighting) -> WeighedLeaves:
-        """Take the entries of a compact weighting."""
-        entry = weighting.by_entry
-        is_flags = entry is not None and entry.dtype == bool
-        return cls(
-            np.ascontiguousarray(leaf),
-            entry.view(np.uint8) if entry is not None and is_flags else None,
-            None if is_flags else entry,
-        )
 
 
 def leaf_id_type(n_leaves: int) -> type[np.int32] | type[np.int64]:

@@ -1,8 +1,8 @@
 // Checks of arrays that come from outside. The loops of the core follow every id without looking at
 // it, so each id is checked here first. A check throws std::invalid_argument.
 //
-// Lists and packed trees are checked once, when they are made: they are as large as the training set.
-// What belongs to one call (query rows, their order) is checked in that call.
+// Incidences, lists and packed trees are checked once, when they are made: they are as large as the
+// training set. What belongs to one product (weights, the order of rows) is checked with it.
 #pragma once
 
 #include <algorithm>
@@ -18,69 +18,70 @@
 
 namespace leafkernel {
 
-// The arrays of query rows have one entry for each row and tree.
-inline void require_row_sizes(const QueryRows& rows) {
-    const auto n_entries = static_cast<std::size_t>(rows.leaves.size());
-    require(
-        rows.n_rows >= 0 && rows.n_trees >= 0 &&
-            static_cast<std::size_t>(rows.n_rows) * static_cast<std::size_t>(rows.n_trees) == n_entries,
-        "leaf does not have one entry for each row and tree");
-    require_optional(rows.present, n_entries, "present");
-    if (!rows.weights.all_one()) require_size(rows.weights.size(), n_entries, "weights");
-    require_optional(rows.by_row, static_cast<std::size_t>(rows.n_rows), "query factors");
-}
-
-// Query rows whose leaves exist.
-inline void check_rows(const QueryRows& rows, Offset n_leaves, int n_threads, const Monitor& monitor) {
-    require_row_sizes(rows);
+// Which columns rows have: each row has one column of each group, or, where there are offsets, any
+// number of columns in ascending order. Says how long the longest row is.
+inline Offset check_incidence(const Incidence& incidence, int n_threads, const Monitor& monitor) {
+    require(incidence.n_rows >= 0, "a number of rows is negative");
+    require(!incidence.first.empty() && incidence.first.front() == 0 &&
+                std::is_sorted(incidence.first.begin(), incidence.first.end()),
+            "the groups of columns are not in order");
+    const Offset n_rows = incidence.n_rows, n_groups = incidence.n_groups();
+    const Offset* first = incidence.first.data();
     std::atomic<bool> all_exist{true};
-    const auto look = [&](const auto& ids) {
-        for_each_block(static_cast<Offset>(ids.size()), Offset{1} << 18, n_threads, monitor, [&] {
+    const auto look = [&](const auto& is_wrong) {
+        for_each_block(n_rows, Offset{1} << 12, n_threads, monitor, [&] {
             return [&](Offset begin, Offset end, const auto&) {
-                bool missing = false;  // without a branch: several ids at once
-                for (Offset e = begin; e < end; ++e) missing |= ids[e] < 0 || ids[e] >= n_leaves;
-                if (missing) all_exist.store(false, std::memory_order_relaxed);
+                bool wrong = false;
+                for (Offset row = begin; row < end; ++row) wrong |= is_wrong(row);
+                if (wrong) all_exist.store(false, std::memory_order_relaxed);
             };
         });
+        require(all_exist, "a leaf id is out of range, or not in its group");
     };
-    rows.leaves.wide.empty() ? look(rows.leaves.narrow) : look(rows.leaves.wide);
-    require(all_exist, "a leaf id is out of range");
-}
-
-// Rows to make lists of: the leaves of each tree lie behind those of the tree before. Threads share the
-// trees, so two trees must never write to the same leaf.
-inline void check_samples(const QueryRows& rows, Offset n_leaves, int n_threads,
-                          const Monitor& monitor) {
-    require_row_sizes(rows);
-    const auto n_trees = static_cast<std::size_t>(rows.n_trees);
-    std::vector<Offset> lowest(n_trees), highest(n_trees);
-    const auto look = [&]<class Id>(std::span<const Id> ids) {
-        detail::for_each_trees(
-            rows.n_trees, n_threads, monitor, [&](Offset begin, Offset end, const auto& poll) {
-                const auto width = static_cast<std::size_t>(end - begin);
-                std::vector<Id> low(width, std::numeric_limits<Id>::max()), high(width, Id{-1});
-                for (Offset row = 0; row < rows.n_rows; ++row) {
-                    if (row % 4096 == 0) poll();
-                    const Id* of_row = ids.data() + row * rows.n_trees + begin;
-                    for (std::size_t t = 0; t < width; ++t) {
-                        low[t] = std::min(low[t], of_row[t]);
-                        high[t] = std::max(high[t], of_row[t]);
-                    }
+    if (incidence.offsets.empty()) {
+        require(static_cast<std::size_t>(n_rows) * static_cast<std::size_t>(n_groups) ==
+                    static_cast<std::size_t>(incidence.columns.size()),
+                "leaf does not have one entry for each row and group");
+        const auto each = [&](const auto& ids) {
+            look([&](Offset row) {  // without a branch: several ids at once
+                bool wrong = false;
+                const auto* of_row = ids.data() + row * n_groups;
+                for (Offset g = 0; g < n_groups; ++g) {
+                    wrong |= of_row[g] < first[g] || of_row[g] >= first[g + 1];
                 }
-                std::copy(low.begin(), low.end(), lowest.begin() + begin);
-                std::copy(high.begin(), high.end(), highest.begin() + begin);
+                return wrong;
             });
-    };
-    rows.leaves.wide.empty() ? look(rows.leaves.narrow) : look(rows.leaves.wide);
-    Offset next = 0;
-    for (std::size_t tree = 0; tree < n_trees && rows.n_rows > 0; ++tree) {
-        require(lowest[tree] >= 0 && highest[tree] < n_leaves, "a leaf id is out of range");
-        require(lowest[tree] >= next, "leaf ids do not grow from tree to tree");
-        next = highest[tree] + 1;
+        };
+        incidence.columns.wide.empty() ? each(incidence.columns.narrow) : each(incidence.columns.wide);
+        return n_groups;
     }
+    require_size(incidence.offsets.size(), static_cast<std::size_t>(n_rows) + 1, "row offsets");
+    require_offsets(incidence.offsets, static_cast<std::size_t>(incidence.columns.size()),
+                    "row offsets");
+    look([&](Offset row) {
+        Offset last = -1;
+        for (Offset e = incidence.begin(row); e < incidence.end(row); ++e) {
+            if (incidence.columns[e] <= last) return true;
+            last = incidence.columns[e];
+        }
+        return last >= incidence.n_columns();
+    });
+    Offset longest = 0;
+    for (Offset row = 0; row < n_rows; ++row) {
+        longest = std::max(longest, incidence.end(row) - incidence.begin(row));
+    }
+    return longest;
 }
 
-// The lists themselves; factors by leaf and by place belong to a product.
+// Weights of rows whose columns have been checked already.
+inline void check_weights(const WeighedRows& rows) {
+    const auto n_entries = static_cast<std::size_t>(rows.incidence.columns.size());
+    require_optional(rows.present, n_entries, "present");
+    if (!rows.weights.all_one()) require_size(rows.weights.size(), n_entries, "weights");
+    require_optional(rows.by_row, static_cast<std::size_t>(rows.n_rows()), "query factors");
+}
+
+// Lists of members.
 inline void check_lists(const LeafLists& lists) {
     require(lists.sample_at.size() <= std::numeric_limits<SampleId>::max(),
             "there are too many samples");
@@ -99,14 +100,16 @@ inline void check_lists(const LeafLists& lists) {
     }
 }
 
-// A product whose lists have been checked already.
-inline void check_product(const Product& product, int n_threads, const Monitor& monitor) {
+// A product whose incidence and lists have been checked already.
+inline void check_product(const Product& product) {
     const auto& lists = product.reference;
-    const auto n_rows = static_cast<std::size_t>(product.query.n_rows);
+    const auto n_rows = static_cast<std::size_t>(product.query.n_rows());
     const auto n_samples = static_cast<std::size_t>(lists.n_samples());
     require_optional(lists.by_place, n_samples, "by_place");
-    require_optional(lists.by_leaf, static_cast<std::size_t>(lists.n_leaves()), "by_leaf");
-    check_rows(product.query, lists.n_leaves(), n_threads, monitor);
+    require_optional(product.by_leaf, static_cast<std::size_t>(lists.n_leaves()), "by_leaf");
+    require(product.query.incidence.n_columns() == lists.n_leaves(),
+            "the rows and the lists have different numbers of leaves");
+    check_weights(product.query);
     require_size(product.row_order.size(), n_rows, "row_order");
     require_permutation(product.row_order, "row_order");
     require_optional(product.own, n_rows, "own");

@@ -128,7 +128,7 @@ CsrMatrix<Index, Value> csr_rows(const Product& product, bool sorted, Offset mos
         const Slab* slab;
         Offset begin;
     };
-    const Offset n_rows = product.query.n_rows;
+    const Offset n_rows = product.query.n_rows();
     const Offset chunk_rows = detail::rows_of_chunk(n_rows);
     const auto order = detail::order_in_chunks(product.row_order, chunk_rows);
     const Offset block_size = detail::choose_block_size(product);

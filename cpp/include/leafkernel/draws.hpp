@@ -19,7 +19,7 @@ inline bool count_draws(std::span<const std::span<const std::int32_t>> draws, Of
                         std::uint8_t* counts, int n_threads, const Monitor& monitor) {
     const auto n_trees = static_cast<Offset>(draws.size());
     std::atomic<bool> fits{true};
-    detail::for_each_trees(
+    detail::for_each_groups(
         n_trees, n_threads, monitor, [&](Offset first, Offset last, const auto& poll) {
             // Counted for these trees side by side, then copied into the rows.
             const Offset width = last - first;

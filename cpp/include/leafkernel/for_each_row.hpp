@@ -49,10 +49,10 @@ inline void prefetch(const void* address) {
 // ahead, the loop waits on memory most of the time.
 constexpr std::size_t lookahead = 8;
 
-inline void prefetch_row(const QueryRows& query, Offset row) {
+inline void prefetch_row(const Incidence& incidence, Offset row) {
     constexpr Offset cache_line = 64;
-    const auto* begin = static_cast<const char*>(query.leaves.address(row * query.n_trees));
-    const auto* end = static_cast<const char*>(query.leaves.address((row + 1) * query.n_trees));
+    const auto* begin = static_cast<const char*>(incidence.columns.address(incidence.begin(row)));
+    const auto* end = static_cast<const char*>(incidence.columns.address(incidence.end(row)));
     for (; begin < end; begin += cache_line) prefetch(begin);
 }
 
@@ -74,13 +74,14 @@ struct NoWeights {};
 // The entries that a row has. Which of them there are is anyone's guess, so they are written always
 // and kept if they are there: no branch.
 struct RowEntries {
-    explicit RowEntries(Offset n_trees)
-        : leaves(static_cast<std::size_t>(n_trees) + 1), weights(leaves.size()) {}
+    explicit RowEntries(Offset longest)
+        : leaves(static_cast<std::size_t>(longest) + 1), weights(leaves.size()) {}
 
-    void find(const QueryRows& query, Offset row_) {
+    void find(const WeighedRows& query, Offset row_) {
         row = row_;
-        query.leaves.wide.empty() ? find_in(query, query.leaves.narrow.data())
-                                  : find_in(query, query.leaves.wide.data());
+        const auto& columns = query.incidence.columns;
+        columns.wide.empty() ? find_in(query, columns.narrow.data())
+                             : find_in(query, columns.wide.data());
     }
 
     Offset row = -1;
@@ -89,18 +90,19 @@ struct RowEntries {
     std::vector<double> weights;  // only where the query has weights
 
 private:
-    template <class LeafId>
-    void find_in(const QueryRows& query, const LeafId* ids) {
-        const Offset first = row * query.n_trees;
+    template <class ColumnId>
+    void find_in(const WeighedRows& query, const ColumnId* ids) {
+        const Offset first = query.incidence.begin(row);
+        const Offset n_entries = query.incidence.end(row) - first;
         const std::uint8_t* present = query.present.empty() ? nullptr : query.present.data() + first;
         const bool weighs = !query.weights.all_one();
         Offset* to = leaves.data();
         std::size_t n = 0;
-        for (Offset t = 0; t < query.n_trees; ++t) {
-            to[n] = ids[first + t];
-            bool is_there = present == nullptr || present[t] != 0;
+        for (Offset e = 0; e < n_entries; ++e) {
+            to[n] = ids[first + e];
+            bool is_there = present == nullptr || present[e] != 0;
             if (weighs) {
-                weights[n] = query.weights[first + t];
+                weights[n] = query.weights[first + e];
                 is_there &= weights[n] != 0.0;
             }
             n += is_there;
@@ -120,18 +122,18 @@ public:
         : product_(product),
           member_weights_(member_weights),
           sums_(product.reference.n_samples()),
-          entries_(product.query.n_trees),
-          next_entries_(product.query.n_trees),
-          visits_(static_cast<std::size_t>(product.query.n_trees)) {}
+          entries_(product.query.incidence.longest),
+          next_entries_(product.query.incidence.longest),
+          visits_(static_cast<std::size_t>(product.query.incidence.longest)) {}
 
     void prepare(Offset next, Offset after_next) override {
         next_entries_.find(product_.query, next);
         for (std::size_t v = 0; v < next_entries_.size; ++v) {
             const Offset leaf = next_entries_.leaves[v];
             prefetch(&product_.reference.offsets[leaf]);
-            if (!product_.reference.by_leaf.empty()) prefetch(&product_.reference.by_leaf[leaf]);
+            if (!product_.by_leaf.empty()) prefetch(&product_.by_leaf[leaf]);
         }
-        prefetch_row(product_.query, after_next);
+        prefetch_row(product_.query.incidence, after_next);
     }
 
     Offset compute(Offset row, RowBuffer<Value>& buffer) override {
@@ -166,7 +168,7 @@ private:
             visit.end = reference.offsets[leaf + 1];
             if constexpr (!counts) {
                 const double q = has_weights ? entries_.weights[v] : 1.0;
-                visit.weight = q * (reference.by_leaf.empty() ? 1.0 : reference.by_leaf[leaf]);
+                visit.weight = q * (product_.by_leaf.empty() ? 1.0 : product_.by_leaf[leaf]);
             }
         }
     }
@@ -276,7 +278,7 @@ std::unique_ptr<RowComputer<Value>> make_row_computer(const Product& product) {
     const auto& weights = product.reference.weights;
     const std::span<const NoWeights> none;
     if (product.counts()) {
-        if (product.query.n_trees <= std::numeric_limits<std::uint16_t>::max()) {
+        if (product.query.incidence.longest <= std::numeric_limits<std::uint16_t>::max()) {
             return make(std::uint16_t{}, none);
         }
     }
@@ -291,7 +293,7 @@ std::unique_ptr<RowComputer<Value>> make_row_computer(const Product& product) {
 constexpr Offset collisions_per_block = 1 << 20;
 
 inline Offset choose_block_size(const Product& product) {
-    const Offset n_rows = product.query.n_rows;
+    const Offset n_rows = product.query.n_rows();
     const Offset n_probes = std::min<Offset>(n_rows, 64);
     Offset collisions = 0;
     for (Offset i = 0; i < n_probes; ++i) collisions += product.collisions(i * n_rows / n_probes);
@@ -320,7 +322,7 @@ void for_each_row(const Product& product, int n_threads, const Monitor& monitor,
             }
         };
     };
-    for_each_block(product.query.n_rows, detail::choose_block_size(product), n_threads, monitor,
+    for_each_block(product.query.n_rows(), detail::choose_block_size(product), n_threads, monitor,
                    make_worker);
 }
 

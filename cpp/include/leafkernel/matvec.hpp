@@ -48,7 +48,7 @@ public:
         } else {
             gather(std::span<const NoWeights>());
         }
-        const auto& leaves = product_.query.leaves;
+        const auto& leaves = product_.query.incidence.columns;
         leaves.wide.empty() ? spread(leaves.narrow.data(), n_columns, first, out)
                             : spread(leaves.wide.data(), n_columns, first, out);
     }
@@ -84,7 +84,7 @@ private:
                         }
                         for (int c = 0; c < Width; ++c) sums[c] += w * in[c];
                     }
-                    const double g = lists.by_leaf.empty() ? 1.0 : lists.by_leaf[leaf];
+                    const double g = product_.by_leaf.empty() ? 1.0 : product_.by_leaf[leaf];
                     Store* to = of_leaf_.data() + leaf * Width;
                     for (int c = 0; c < Width; ++c) to[c] = static_cast<Store>(g * sums[c]);
                 }
@@ -95,28 +95,25 @@ private:
     template <class LeafId>
     void spread(const LeafId* leaves, Offset n_columns, Offset first, double* out) {
         const auto& query = product_.query;
-        const Offset n_trees = query.n_trees;
+        const auto& incidence = query.incidence;
         const bool weighs = !query.weights.all_one();
-        for_each_block(query.n_rows, 1 << 9, n_threads_, monitor_, [&] {
-            return [&, kept = std::vector<LeafId>(static_cast<std::size_t>(n_trees) + 1)](
+        for_each_block(query.n_rows(), 1 << 9, n_threads_, monitor_, [&] {
+            return [&, kept = std::vector<LeafId>(static_cast<std::size_t>(incidence.longest) + 1)](
                        Offset begin, Offset end, const auto&) mutable {
                 for (Offset i = begin; i < end; ++i) {
                     const Offset row = product_.row_order[i];
-                    prefetch_row(query, product_.row_order[std::min(i + 2, end - 1)]);
-                    const LeafId* of_row = leaves + row * n_trees;
+                    prefetch_row(incidence, product_.row_order[std::min(i + 2, end - 1)]);
+                    const Offset from = incidence.begin(row), to_entry = incidence.end(row);
                     Sums sums{};
                     if (weighs) {
-                        for (Offset t = 0; t < n_trees; ++t) {
-                            add(sums, of_row[t], query.weights[row * n_trees + t]);
-                        }
+                        for (Offset e = from; e < to_entry; ++e) add(sums, leaves[e], query.weights[e]);
                     } else if (query.present.empty()) {
-                        for (Offset t = 0; t < n_trees; ++t) add(sums, of_row[t], 1.0);
+                        for (Offset e = from; e < to_entry; ++e) add(sums, leaves[e], 1.0);
                     } else {  // which entries there are is anyone's guess: no branch
-                        const std::uint8_t* present = query.present.data() + row * n_trees;
                         Offset n_kept = 0;
-                        for (Offset t = 0; t < n_trees; ++t) {
-                            kept[n_kept] = of_row[t];
-                            n_kept += present[t] != 0;
+                        for (Offset e = from; e < to_entry; ++e) {
+                            kept[n_kept] = leaves[e];
+                            n_kept += query.present[e] != 0;
                         }
                         for (Offset v = 0; v < n_kept; ++v) add(sums, kept[v], 1.0);
                     }

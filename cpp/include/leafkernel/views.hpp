@@ -17,8 +17,8 @@ namespace leafkernel {
 using Offset = std::int64_t;    // positions in long arrays, and counts
 using SampleId = std::int32_t;  // a row of the reference set, or its place in the order of the index
 
-// Leaf ids in the integer type that holds them; one of the two is empty.
-struct LeafIds {
+// Ids of columns in the integer type that holds them; one of the two is empty.
+struct ColumnIds {
     std::span<const std::int32_t> narrow;
     std::span<const std::int64_t> wide;
 
@@ -45,14 +45,29 @@ struct EntryWeights {
     }
 };
 
-// The query side: the leaves of each row, one for each tree, and their weights.
-struct QueryRows {
-    LeafIds leaves;  // n_rows * n_trees
+// Which columns of the maps each row has: its leaves. Columns come in groups, one for each tree (two
+// where a kernel is symmetrized), and the columns of a group lie behind those of the group before.
+struct Incidence {
+    ColumnIds columns;                // row after row, ascending within each
+    std::span<const Offset> first;    // the first column of each group, and the number of columns
+    std::span<const Offset> offsets;  // where each row begins; empty where a row has one of each group
     Offset n_rows = 0;
-    Offset n_trees = 0;
+    Offset longest = 0;  // entries of the longest row
+
+    Offset n_groups() const { return static_cast<Offset>(first.size()) - 1; }
+    Offset n_columns() const { return first.back(); }
+    Offset begin(Offset row) const { return offsets.empty() ? row * longest : offsets[row]; }
+    Offset end(Offset row) const { return begin(row + 1); }
+};
+
+// Rows and their weights.
+struct WeighedRows {
+    Incidence incidence;
     std::span<const std::uint8_t> present;  // which entries there are; empty where all are
     EntryWeights weights;                   // q
     std::span<const double> by_row;         // a; empty where it is one
+
+    Offset n_rows() const { return incidence.n_rows; }
 
     // An entry of weight zero is as good as none.
     bool has(Offset entry) const {
@@ -60,20 +75,22 @@ struct QueryRows {
     }
 };
 
-// The reference side: the members of each leaf, ascending, and their weights. Members are places in
-// an order of the samples that puts those which share leaves side by side; `sample_at` says which
-// sample is at a place.
+// The members of each leaf, ascending, and their weights. Members are places in an order of the samples
+// that puts those which share leaves side by side; `sample_at` says which sample is at a place.
 struct LeafLists {
     std::span<const Offset> offsets;  // n_leaves + 1
     std::span<const SampleId> members;
     EntryWeights weights;                 // w
-    std::span<const double> by_leaf;      // g; empty where it is one
-    std::span<const double> by_place;     // b; empty where it is one
     std::span<const SampleId> sample_at;  // n_samples
 
     SampleId n_samples() const { return static_cast<SampleId>(sample_at.size()); }
     Offset n_leaves() const { return static_cast<Offset>(offsets.size()) - 1; }
     Offset leaf_size(Offset leaf) const { return offsets[leaf + 1] - offsets[leaf]; }
+};
+
+// The reference samples by leaf.
+struct LeafIndex : LeafLists {
+    std::span<const double> by_place;  // b; empty where it is one
 };
 
 // Out-of-bag flags packed 64 trees to a word, a fixed number of words for each sample.
@@ -93,8 +110,9 @@ inline int shared_oob_trees(const std::uint64_t* a, const std::uint64_t* b, Offs
 
 // Everything that defines the rows of P asked for.
 struct Product {
-    QueryRows query;
-    LeafLists reference;
+    WeighedRows query;
+    LeafIndex reference;
+    std::span<const double> by_leaf;  // g; empty where it is one
     double scale = 1.0;
 
     // The order to compute the rows in: rows that share leaves in sequence find them in cache.
@@ -109,14 +127,15 @@ struct Product {
 
     bool divides_by_shared_oob() const { return !reference_oob.words.empty(); }
     bool counts() const {
-        return query.weights.all_one() && reference.weights.all_one() && reference.by_leaf.empty();
+        return query.weights.all_one() && reference.weights.all_one() && by_leaf.empty();
     }
 
     // Leaf collisions of one row: the work that it takes, and a bound on its nonzeros.
     Offset collisions(Offset row) const {
         Offset total = 0;
-        for (Offset e = row * query.n_trees; e < (row + 1) * query.n_trees; ++e) {
-            if (query.has(e)) total += reference.leaf_size(query.leaves[e]);
+        const auto& incidence = query.incidence;
+        for (Offset e = incidence.begin(row); e < incidence.end(row); ++e) {
+            if (query.has(e)) total += reference.leaf_size(incidence.columns[e]);
         }
         return total;
     }

@@ -6,7 +6,8 @@ of the tests of every other.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Callable, Hashable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,8 @@ from leafkernel._progress import OnProgress
 from leafkernel._validation import check_choice
 from leafkernel.engines.native import NO_LIMIT, NativeEngine, TooManyEntriesError
 from leafkernel.engines.reference import ReferenceEngine
-from leafkernel.kernel import Product
+from leafkernel.leaf_index import LeafIndex, Preparer
+from leafkernel.product import Product
 
 __all__ = [
     "ENGINES",
@@ -28,21 +30,32 @@ __all__ = [
     "find_engine",
 ]
 
-ENGINES: dict[str, type[Engine]] = {
-    "auto": NativeEngine,
-    "native": NativeEngine,
-    "reference": ReferenceEngine,
-}
 
+@runtime_checkable
+class Engine(Preparer, Protocol):
+    """What an engine computes from a product.
 
-class Engine(Protocol):
-    """What an engine computes from a product. An engine keeps no state between calls."""
+    An engine may keep what it needs: it prepares each index of reference samples once (a copy on a
+    device, say), and the index keeps what it prepared. The engine itself can hold a connection or a
+    device. ``ForestProximity(forest, engine=my_engine)`` takes any object with these methods.
+    """
 
-    def __init__(self, *, n_threads: int) -> None: ...
+    @property
+    def key(self) -> Hashable:
+        """What tells engines apart: those with the same key share what they prepare."""
+
+    def prepare(self, index: LeafIndex) -> Any:
+        """Make of an index what the engine needs for its work.
+
+        Its methods get it again by ``product.reference.prepared(self)``.
+        """
 
     @property
     def n_threads(self) -> int:
         """Threads that it uses."""
+
+    def on_one_thread(self) -> Engine:
+        """Return the same engine on one thread, to time a few rows with."""
 
     def rows(
         self,
@@ -94,7 +107,26 @@ class Engine(Protocol):
         """Return the number of nonzeros of each row, shape (m,)."""
 
 
-def find_engine(name: str, *, n_threads: int) -> Engine:
-    """Return the engine of that name."""
-    check_choice("engine", name, ENGINES)
-    return ENGINES[name](n_threads=n_threads)
+ENGINES: dict[str, Callable[..., Engine]] = {
+    "auto": NativeEngine,
+    "native": NativeEngine,
+    "reference": ReferenceEngine,
+}
+
+
+def find_engine(engine: str | Engine, *, n_threads: int) -> Engine:
+    """Return the engine of that name, or the engine itself, which has its own threads."""
+    if isinstance(engine, str):
+        check_choice("engine", engine, ENGINES)
+        return ENGINES[engine](n_threads=n_threads)
+    if isinstance(engine, type) or not isinstance(engine, Engine):
+        missing = [name for name in _METHODS if not hasattr(engine, name)]
+        lacks = f", which lacks {', '.join(missing)}" if missing else ""
+        raise TypeError(
+            f"engine must be one of {', '.join(map(repr, ENGINES))}, or an engine object (see "
+            f"leafkernel.engines.Engine); got {engine!r}{lacks}."
+        )
+    return engine
+
+
+_METHODS = sorted(name for name in vars(Engine) if not name.startswith("_"))

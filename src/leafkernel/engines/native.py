@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,8 @@ from scipy.sparse import csr_array
 
 import leafkernel._native as core
 from leafkernel._progress import OnProgress
-from leafkernel.kernel import Product
+from leafkernel.leaf_index import LeafIndex
+from leafkernel.product import Product
 
 #: What ``rows`` raises where the matrix would have more entries than are allowed.
 TooManyEntriesError = core.TooManyEntriesError
@@ -32,6 +33,15 @@ class NativeEngine:
 
     n_threads: int = 1
     wide_indices: bool = False
+    key: ClassVar[str] = "native"
+
+    def prepare(self, index: LeafIndex) -> core.LeafIndex:
+        """Check an index and keep its arrays, for every product to come."""
+        return core.LeafIndex(index.lists, index.by_place)
+
+    def on_one_thread(self) -> NativeEngine:
+        """Return the same engine on one thread."""
+        return replace(self, n_threads=1)
 
     def rows(
         self,
@@ -43,7 +53,13 @@ class NativeEngine:
     ) -> csr_array:
         """Return P, shape (m, n)."""
         arrays = core.csr_rows(
-            product, sort, most_entries, self.n_threads, self.wide_indices, on_progress
+            product,
+            self._index(product),
+            sort,
+            most_entries,
+            self.n_threads,
+            self.wide_indices,
+            on_progress,
         )
         matrix = csr_array(arrays, shape=product.shape)
         matrix.has_canonical_format = matrix.has_sorted_indices = sort
@@ -58,7 +74,9 @@ class NativeEngine:
         by_magnitude: bool = False,
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
         """Return the k largest entries of each row and their columns, shapes (m, k)."""
-        return core.nearest(product, k, by_magnitude, self.n_threads, on_progress)
+        return core.nearest(
+            product, self._index(product), k, by_magnitude, self.n_threads, on_progress
+        )
 
     def sums(
         self,
@@ -67,18 +85,26 @@ class NativeEngine:
         on_progress: OnProgress | None = None,
     ) -> npt.NDArray[np.float64]:
         """Return P @ values, shape (m, c)."""
-        return core.sums(product, np.ascontiguousarray(values), self.n_threads, on_progress)
+        return core.sums(
+            product, self._index(product), np.ascontiguousarray(values), self.n_threads, on_progress
+        )
 
     def apply(self, product: Product, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Return Q Wᵀ @ values, shape (m, c), through the leaves."""
-        return core.apply(product, np.ascontiguousarray(values), self.n_threads)
+        return core.apply(
+            product, self._index(product), np.ascontiguousarray(values), self.n_threads
+        )
 
     def collisions(self, product: Product) -> npt.NDArray[np.int64]:
         """Return the leaf collisions of each row, shape (m,)."""
-        return core.collisions(product, self.n_threads)
+        return core.collisions(product, self._index(product), self.n_threads)
 
     def nonzeros(
         self, product: Product, on_progress: OnProgress | None = None
     ) -> npt.NDArray[np.int64]:
         """Return the number of nonzeros of each row, shape (m,)."""
-        return core.nonzeros(product, self.n_threads, on_progress)
+        return core.nonzeros(product, self._index(product), self.n_threads, on_progress)
+
+    def _index(self, product: Product) -> core.LeafIndex:
+        index: core.LeafIndex = product.reference.prepared(self)
+        return index

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,8 @@ from scipy.sparse import csr_array
 
 from leafkernel._progress import OnProgress
 from leafkernel.engines.native import NO_LIMIT, TooManyEntriesError
-from leafkernel.kernel import Product
+from leafkernel.leaf_index import LeafIndex
+from leafkernel.product import Product
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,15 @@ class ReferenceEngine:
     """Sums each dense row of P leaf by leaf, in float64, and reads every result off it."""
 
     n_threads: int = 1  # taken as every engine takes it, and not used
+    key: ClassVar[str] = "reference"
+
+    def prepare(self, index: LeafIndex) -> LeafIndex:
+        """Return the index: it needs nothing else."""
+        return index
+
+    def on_one_thread(self) -> ReferenceEngine:
+        """Return the same engine on one thread."""
+        return replace(self, n_threads=1)
 
     def rows(
         self,
@@ -77,12 +87,15 @@ class ReferenceEngine:
     def collisions(self, product: Product) -> npt.NDArray[np.int64]:
         """Return the leaf collisions of each row, shape (m,)."""
         sizes = product.reference.leaf_sizes
-        entries = product.query.by_entry
-        counts = [
-            sum(sizes[leaf] for t, leaf in enumerate(row) if entries is None or entries[i, t])
-            for i, row in enumerate(product.rows.leaf)
-        ]
-        return np.array(counts, dtype=np.int64)
+        entries = product.query.weighting.by_entry
+        counts = np.zeros(product.n_rows, dtype=np.int64)
+        for i in range(product.n_rows):
+            places = product.query.incidence.entries(slice(i, i + 1))
+            columns = product.query.incidence.columns[places].ravel()
+            counts[i] = sizes[
+                columns if entries is None else columns[entries[places].ravel() != 0]
+            ].sum()
+        return counts
 
     def nonzeros(
         self, product: Product, on_progress: OnProgress | None = None
@@ -94,21 +107,20 @@ class ReferenceEngine:
 
 def _dense_rows(product: Product, on_progress: OnProgress | None) -> Iterator[npt.NDArray[Any]]:
     """Yield each row of P as a dense array in the type of the results."""
-    index = product.reference
+    index = product.reference  # prepared as it is
     n_leaves = len(index.offsets) - 1
     by_leaf = np.ones(n_leaves) if index.by_leaf is None else index.by_leaf
     by_place = np.ones(index.n_samples) if index.by_place is None else index.by_place
     member_weights = np.ones(len(index.members)) if index.weights is None else index.weights
-    leaf = product.rows.leaf
-    query = product.query.dense(leaf)
     for i in range(product.n_rows):
         row = np.zeros(index.n_samples)  # by place
         with np.errstate(over="ignore", invalid="ignore"):  # infinities are refused below
-            for t in range(leaf.shape[1]):
-                of_leaf = slice(index.offsets[leaf[i, t]], index.offsets[leaf[i, t] + 1])
-                factor = index.scale * by_leaf[leaf[i, t]]
+            one = product.query.rows(slice(i, i + 1))
+            for leaf, weight in zip(one.incidence.columns.flat, one.dense().flat, strict=True):
+                of_leaf = slice(index.offsets[leaf], index.offsets[leaf + 1])
+                factor = index.scale * by_leaf[leaf]
                 weights = factor * member_weights[of_leaf].astype(np.float64)
-                row[index.members[of_leaf]] += query[i, t] * weights
+                row[index.members[of_leaf]] += weight * weights
             row *= by_place
         if product.reference_oob is not None and product.query_oob is not None:
             shared_bits = product.query_oob[i] & product.reference_oob

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from leafkernel.explorer._columns import PageColumn, of_classes
+from leafkernel.inside import Inside
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import read_targets
-from leafkernel.tasks._weighted import is_out_of_bag
 
 Array = npt.NDArray[Any]
 
@@ -50,7 +50,7 @@ class Judgement:
             target: Array = np.asarray(given.values, dtype=np.float64)
         else:
             target = np.asarray(given.codes)
-        return cls(classes, target, averages, is_out_of_bag(prox))
+        return cls(classes, target, averages, Inside.of(prox).is_out_of_bag)
 
     @property
     def known(self) -> npt.NDArray[np.bool_]:

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from leafkernel.forests._trees import Tree
+from leafkernel.incidence import WeighedRows
+from leafkernel.inside import Inside
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._paths import TreePaths
-from leafkernel.weighting import Weighting
 
 Array = npt.NDArray[Any]
 
@@ -86,15 +87,13 @@ def explain_neighbors(
         np.zeros((n, k), dtype=np.int64),
     )
     step = max(1, _BITS_AT_ONCE // (k * n_features))
-    kernel = prox.kernel_
-    leaf, query = kernel.leaf, kernel.query
-    if X is not None:
-        product = prox._product(X)
-        leaf, query = product.rows.leaf, product.query
+    inside = Inside.of(prox)
+    query = inside.kernel.query if X is None else inside.product(X).query
     for begin in range(0, n, step):
         rows = slice(begin, min(begin + step, n))
-        mine = leaf[rows], query.rows(rows)
-        bits, found.trees[rows] = _bits(prox, trees, *mine, neighbors[rows], n_features)
+        bits, found.trees[rows] = _bits(
+            inside, trees, query.rows(rows), neighbors[rows], n_features
+        )
         total = bits.sum(axis=2, keepdims=True)
         shares = np.divide(bits, total, out=np.zeros_like(bits), where=total > 0)
         top = np.argsort(-shares, axis=2, kind="stable")[:, :, :m]
@@ -105,38 +104,31 @@ def explain_neighbors(
 
 
 def _bits(
-    prox: ForestProximity,
+    inside: Inside,
     trees: Sequence[Tree],
-    mine: Array,
-    query: Weighting,
+    query: WeighedRows,
     neighbors: Array,
     n_features: int,
 ) -> tuple[Array, Array]:
-    """Return the bits of each feature for each pair, (r, k, p), and the number of shared trees.
-
-    ``mine`` are the leaves of the samples, shape (r, T), and ``query`` their weights.
-    """
-    kernel, stats = prox.kernel_, prox.kernel_.forest
+    """Return the bits of each feature for each pair, (r, k, p), and the number of shared trees."""
+    kernel, stats = inside.kernel, inside.stats
     bits = np.zeros((*neighbors.shape, n_features), dtype=np.float32)
     shared = np.zeros(neighbors.shape, dtype=np.int64)
-    # A symmetrized kernel has each tree twice: once for either side.
-    for column in range(mine.shape[1]):
-        t = column % stats.n_trees
-        begin, end = stats.leaf_offsets[t], stats.leaf_offsets[t + 1]
-        theirs = kernel.leaf[neighbors, column]
-        row, place = np.nonzero(theirs == mine[:, column, None])
-        if column < stats.n_trees:
+    others, which = np.unique(neighbors, return_inverse=True)
+    which = which.reshape(neighbors.shape)
+    reference = kernel.reference.rows(others)
+    for group, t in enumerate(kernel.coordinates.tree):
+        ours, theirs = query.in_group(group), reference.in_group(group)
+        row, place = np.nonzero(theirs.leaf[which] == ours.leaf[:, None])
+        if group < stats.n_trees:
             shared[row, place] += 1
-        other = neighbors[row, place]
-        adds = query.in_tree(mine, column, row)
-        adds *= kernel.reference.in_tree(kernel.leaf, column, other)
+        adds = ours.weight[row] * theirs.weight[which[row, place]]
         counts = adds > 0
         if not counts.any():
             continue
         row, place, adds = row[counts], place[counts], adds[counts]
-        leaves, leaf_of = np.unique(mine[row, column], return_inverse=True)
-        paths = TreePaths.of(trees[t], stats.leaf_mass[begin:end])
-        first = begin + (column >= stats.n_trees) * stats.n_leaves
-        by_leaf = paths.bits_by_feature(leaves - first, n_features)
+        leaves, leaf_of = np.unique(ours.leaf[row], return_inverse=True)
+        paths = TreePaths.of(trees[t], stats.leaf_mass[slice(*stats.leaf_offsets[t : t + 2])])
+        by_leaf = paths.bits_by_feature(leaves, n_features)
         bits[row, place] += (adds[:, None] * by_leaf[leaf_of]).astype(np.float32)
     return bits, shared

@@ -10,6 +10,7 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
+from leafkernel.inside import Inside
 from leafkernel.plots._style import SEED, Array
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks.embedding._spectrum import top_eigenpairs
@@ -35,8 +36,7 @@ def coordinates(prox: ForestProximity) -> Array:
     eigenvalue.
     """
     n = prox.n_samples_fit_
-    is_symmetric = prox.scheme_.symmetric or prox.kernel_.symmetrize
-    adjoint = None if is_symmetric else prox.operator().T
+    adjoint = None if Inside.of(prox).is_symmetric else prox.operator().T
 
     def centred(V: Array) -> Array:
         V = V - V.mean(axis=0)

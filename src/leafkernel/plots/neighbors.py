@@ -8,6 +8,7 @@ import numpy as np
 
 from leafkernel._row_labels import label_text, labels_at
 from leafkernel._validation import check_count, check_length
+from leafkernel.inside import Inside
 from leafkernel.plots._colors import Target
 from leafkernel.plots._columns import Column, Columns
 from leafkernel.plots._style import (
@@ -110,7 +111,8 @@ def plot_neighbors(
     target = Target.of(prox.y_ if y is None else y, prox.n_samples_fit_, what="training samples")
     query = new_sample(prox, x, "x") if row is None else training_row(prox, row, "row")
     k = min(check_count("n_neighbors", n_neighbors), prox.n_samples_fit_ - (query.row is not None))
-    similarity, near = (part[0] for part in prox._engine().nearest(query.product, k))
+    inside = Inside.of(prox)
+    similarity, near = (part[0] for part in inside.engine.nearest(query.product, k))
     near, similarity = near[similarity > 0], similarity[similarity > 0]
     if not len(near):
         raise ValueError(f"{query.label} has no proximity to any training sample.")
@@ -122,8 +124,7 @@ def plot_neighbors(
     ax = check_axes(ax, (max(width, 6.4), 0.34 * len(near) + 2.3))
     part = max(0.25, 2.0 / (2.0 + 0.72 * len(shown)))
     bars, table = panels(ax, (part, 1 - part), space=0.02).ravel()
-    is_gap = prox.scheme_.predicts and not prox.kernel_.symmetrize
-    _draw_bars(bars, target, near, similarity, is_gap=is_gap)
+    _draw_bars(bars, target, near, similarity, predicts=inside.predicts)
     name = "new sample" if query.row is None else f"row {label_text(row)}"
     labels = labels_at(prox.index_, near)
     _draw_table(table, columns, shown, sample, near)
@@ -206,14 +207,14 @@ def _name(target: Target, row: int, label: Any) -> str:
     return f"row {label_text(label)}: {short(target.classes[target.values[row]], 16)}"
 
 
-def _draw_bars(ax: Any, target: Target, near: Array, similarity: Array, *, is_gap: bool) -> None:
+def _draw_bars(ax: Any, target: Target, near: Array, similarity: Array, *, predicts: bool) -> None:
     ax.barh(range(len(near)), similarity, color=target.colors()[near], height=0.72)
     for place, value in enumerate(similarity):
-        text = f" {value:.1%}" if is_gap else f" {value:.2g}"
+        text = f" {value:.1%}" if predicts else f" {value:.2g}"
         ax.text(value, place, text, va="center", fontsize=8, color="0.3")
     ax.set_xlim(0, 1.32 * float(similarity.max()))
     ax.set_xticks([])
-    ax.set_xlabel("share of the prediction" if is_gap else "proximity")
+    ax.set_xlabel("share of the prediction" if predicts else "proximity")
     ax.tick_params(axis="y", length=0)
     quiet(ax, "top", "right", "bottom")
     ax.spines["left"].set_color("0.7")

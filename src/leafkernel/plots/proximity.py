@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from leafkernel._validation import check_choice, check_count
+from leafkernel.inside import Inside
 from leafkernel.plots._colors import Target, draw_legend
 from leafkernel.plots._ordering import Rows, bin_edges, by_class, coordinates, seriate
 from leafkernel.plots._style import Array, check_axes, inches, matplotlib, number, quiet, short
@@ -101,7 +102,7 @@ def plot_proximity(
     )
     quiet(ax, "top", "right", "bottom", "left")
     ax.set(xticks=[], yticks=[], title=title)
-    symmetric = prox.scheme_.symmetric or prox.kernel_.symmetrize
+    symmetric = Inside.of(prox).is_symmetric
     ax.set_xlabel("training samples" if symmetric else "as reference")
     ax.set_ylabel("training samples" if symmetric else "as query")
     if is_by_number:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
@@ -16,7 +17,7 @@ Weights = npt.NDArray[Any]
 AnyWeights = Weights | Weighting
 
 #: What a scheme may ask for in ``needs``.
-NEEDS = frozenset({"in_bag", "tree_weights", "labels", "paths"})
+NEEDS = frozenset({"in_bag", "tree_weights", "labels", "paths", "features"})
 
 
 class WeightScheme(ABC):
@@ -37,22 +38,27 @@ class WeightScheme(ABC):
     ----------
     name : str
         How messages call the scheme; the name of the class by default.
-    needs : frozenset of {"in_bag", "tree_weights", "labels", "paths"}
+    needs : frozenset of {"in_bag", "tree_weights", "labels", "paths", "features"}
         What must be known of the forest beyond its leaves: in-bag weights (``samples.in_bag``,
         ``samples.is_oob``, ``forest.in_bag_mass``), tree weights (``forest.tree_weights``), labels
-        (``samples.labels``, None for unseen samples), paths (``forest.path_features`` and
-        ``samples.features``).
+        (``samples.labels``, None for unseen samples), the features that are split on along the path
+        to each leaf (``forest.path_features``), the values of the samples' features
+        (``samples.features``).
     symmetric : bool
         Whether q = w, so that P is symmetric and positive semidefinite. By default, whether the
         class leaves :meth:`reference` as it is.
-    separable : bool
-        Whether P is the product Q Wᵀ. Only the exact out-of-bag proximity is not.
+    divides_by_shared_oob : bool
+        Whether each entry is divided by the number of trees that both samples are out of bag in.
+        Then P is not the product Q Wᵀ, so it has no maps and no operator.
     predicts : bool
         Whether rows of P are distributions over the training samples, and P times y is the
-        forest's own prediction: out of bag for training samples, which have no proximity to
-        themselves. Tasks that explain or calibrate rely on it.
-    equal_diagonal : bool
-        Whether all training samples have the same proximity to themselves.
+        forest's own prediction. Tasks that explain rely on it.
+    out_of_bag : bool
+        Whether training samples are compared with others only in the trees that did not draw them.
+        By default, whether the scheme needs in-bag weights. Where ``predicts`` holds as well, P
+        times y is the forest's out-of-bag prediction of its training samples.
+    own_proximity : float or None
+        The proximity of every training sample to itself; None where samples differ in it.
     signed : bool
         Whether weights may be negative. Proximities are then contributions to a sum, which may
         cancel, and not similarities.
@@ -78,9 +84,9 @@ class WeightScheme(ABC):
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset()
     symmetric: bool = True
-    separable: ClassVar[bool] = True
+    divides_by_shared_oob: ClassVar[bool] = False
     predicts: ClassVar[bool] = False
-    equal_diagonal: ClassVar[bool] = False
+    own_proximity: ClassVar[float | None] = None
     signed: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -92,6 +98,24 @@ class WeightScheme(ABC):
             "symmetric" in vars(base) for base in own
         ):
             cls.symmetric = False
+        if "separable" in vars(cls):
+            warnings.warn(
+                f"{cls.__name__} sets separable, which is now the opposite of "
+                "divides_by_shared_oob; set that instead.",
+                FutureWarning,
+                stacklevel=2,
+            )
+            cls.divides_by_shared_oob = not vars(cls)["separable"]
+
+    @property
+    def out_of_bag(self) -> bool:
+        """Whether training samples are compared in out-of-bag trees alone."""
+        return "in_bag" in self.needs
+
+    @property
+    def separable(self) -> bool:
+        """Whether P is the product Q Wᵀ: the opposite of ``divides_by_shared_oob``."""
+        return not self.divides_by_shared_oob
 
     @abstractmethod
     def query(self, samples: Samples, forest: ForestStats) -> AnyWeights:

@@ -37,7 +37,7 @@ class Boosted(WeightScheme):
     tree_weights: npt.ArrayLike | None = None
 
     name = "boosted"
-    equal_diagonal = True
+    own_proximity = 1.0
 
     @property
     def needs(self) -> frozenset[str]:  # type: ignore[override]

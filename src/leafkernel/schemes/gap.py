@@ -32,6 +32,7 @@ class Gap(WeightScheme):
     name = "gap"
     needs = frozenset({"in_bag"})
     predicts = True
+    own_proximity = 0.0
 
     def query(self, samples: Samples, forest: ForestStats) -> Weighting:
         """Return q."""

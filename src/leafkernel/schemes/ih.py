@@ -55,7 +55,7 @@ class InstanceHardness(WeightScheme):
     max_reference: int | None = None
 
     name = "ih"
-    needs = frozenset({"labels", "paths"})
+    needs = frozenset({"features", "labels", "paths"})
 
     def query(self, samples: Samples, forest: ForestStats) -> Weights:
         """Return q, shape (n, T)."""
@@ -73,7 +73,7 @@ class InstanceHardness(WeightScheme):
         """Return kDN_t(x), shape (n, T)."""
         check_count("k", self.k)
         check_choice("neighbors", self.neighbors, ("all", "leaf"))
-        if samples.labels is None or samples.features is None:
+        if samples.labels is None or samples.feature_values is None:
             return np.zeros(samples.leaf.shape)
         if not np.isfinite(samples.features).all():
             raise ValueError("weight_scheme='ih' measures distances, so X must be finite (no NaN).")
@@ -123,7 +123,6 @@ class InstanceHardness(WeightScheme):
         self, samples: Samples, queries: Array, candidates: Array, features: Array
     ) -> Weights:
         """Return, for each query, the share of its k nearest candidates with another label."""
-        assert samples.features is not None
         assert samples.labels is not None
         found = np.empty(len(queries))
         step = max(1, _PAIRS_AT_ONCE // max(1, len(candidates)))

@@ -27,9 +27,9 @@ class OutOfBag(WeightScheme):
     """
 
     name = "oob"
-    equal_diagonal = True
+    own_proximity = 1.0
     needs = frozenset({"in_bag"})
-    separable = False
+    divides_by_shared_oob = True
 
     def query(self, samples: Samples, forest: ForestStats) -> Weighting:
         """Return o; each sum is then divided by S(x, x')."""

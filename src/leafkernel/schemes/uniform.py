@@ -25,7 +25,7 @@ class Uniform(WeightScheme):
     """
 
     name = "uniform"
-    equal_diagonal = True
+    own_proximity = 1.0
 
     def query(self, samples: Samples, forest: ForestStats) -> Weighting:
         """Return q = w."""

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from leafkernel.forests import Unavailable
+from leafkernel.inside import Inside
 from leafkernel.leaf_index import ForestStats, Samples
 from leafkernel.proximity import ForestProximity
 from leafkernel.schemes import Kerf, Weighting, WeightScheme, ratio
@@ -51,7 +52,7 @@ class OutOfBagQueries(WeightScheme):
 
     def query(self, samples: Samples, forest: ForestStats) -> Weighting:
         """Return q'."""
-        unseen = Samples.unseen(samples.leaf, features=samples.features)
+        unseen = Samples.unseen(samples.leaf, feature_values=samples.feature_values)
         weights = self.scheme.query(unseen, forest)
         if not isinstance(weights, Weighting):
             weights = Weighting(by_entry=np.asarray(weights))
@@ -91,27 +92,25 @@ class AsNew:
 
     def __init__(self, prox: ForestProximity, X: Any) -> None:
         asked = prox
-        if "in_bag" not in prox.scheme_.needs:
+        if not prox.scheme_.out_of_bag:
             asked = _with_out_of_bag_queries(prox, X)
         self.prox = without_self(asked)
-        self.has_oob = "in_bag" in asked.scheme_.needs
+        self.has_oob = asked.scheme_.out_of_bag
 
     def blocks(self, X: Any = None) -> Iterator[tuple[slice, csr_array]]:
         """Yield the proximities in blocks of rows: of training samples, or of new ones."""
-        prox, kernel = self.prox, self.prox.kernel_
+        inside = Inside.of(self.prox)
         if X is None or not self.has_oob:
-            yield from prox.iter_proximity(X, sort=False)
+            yield from inside.blocks(X, sort=False)
             return
-        samples = prox._unseen(X)
-        assert samples is not None
-        asks = np.asarray(kernel.query.by_entry) != 0
+        samples, asks = inside.route(X), inside.samples.is_oob
         for begin in range(0, samples.n_samples, _ROWS_AT_ONCE):
             rows = slice(begin, min(begin + _ROWS_AT_ONCE, samples.n_samples))
             some = samples.rows(rows)
-            flags = asks[_hash(some.leaf) % len(asks)][:, : some.leaf.shape[1]]
+            flags = asks[_hash(some.leaf) % len(asks)]
             flags[~flags.any(axis=1)] = True
-            product = kernel.product(replace(some, oob_flags=flags))
-            yield rows, prox._engine().rows(product, sort=False)
+            product = inside.kernel.product(replace(some, oob_flags=flags))
+            yield rows, inside.engine.rows(product, sort=False)
 
 
 def _with_out_of_bag_queries(prox: ForestProximity, X: Any) -> ForestProximity:

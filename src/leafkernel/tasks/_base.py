@@ -23,6 +23,7 @@ from leafkernel._targets import (
 )
 from leafkernel._validation import check_columns, check_values, count_threads, refuse_masked
 from leafkernel.forests import Unavailable, fit_if_needed
+from leafkernel.inside import Inside
 from leafkernel.proximity import ForestProximity
 from leafkernel.schemes import WeightScheme
 
@@ -113,7 +114,7 @@ class ProximityTask(FittedRepr):
         """Fit what is not fitted yet, and learn the columns of X."""
         proximity = self._make_proximity(y)
         if is_fitted(proximity):
-            proximity = proximity._snapshot()  # the user may fit it again
+            proximity = Inside.of(proximity).prox  # the user may fit it again
             check_same_samples(proximity, X)
         else:
             proximity = self._fitted(proximity, X, y, sample_weight)
@@ -179,7 +180,7 @@ def check_proximity(proximity: Any) -> ForestProximity:
             "expected a fitted ForestProximity first; got an object of type "
             f"{type(proximity).__name__}. Wrap a forest: ForestProximity(forest).fit(X, y)."
         )
-    return proximity._snapshot()
+    return Inside.of(proximity).prox
 
 
 def without_self(prox: ForestProximity) -> ForestProximity:
@@ -188,7 +189,9 @@ def without_self(prox: ForestProximity) -> ForestProximity:
     For predictions, walks and explanations of training samples: their own target or place must not
     answer for them.
     """
-    return prox._with_diagonal("zero")
+    if prox.scheme_.own_proximity == 0 and prox.kernel_.own_diagonal is None:
+        return Inside.of(prox).prox
+    return prox.reweigh(diagonal="zero")
 
 
 def with_constant_diagonal(prox: ForestProximity) -> ForestProximity:
@@ -198,18 +201,18 @@ def with_constant_diagonal(prox: ForestProximity) -> ForestProximity:
     one, as in R. Under other schemes it depends on the sample: one that is alone in its leaves is
     very similar to itself, and would look like the most typical of all. There it is zero.
     """
-    return prox._with_diagonal("one" if prox.scheme_.equal_diagonal else "zero")
+    return prox.reweigh(diagonal="one") if prox.scheme_.own_proximity == 1 else without_self(prox)
 
 
 def check_same_samples(proximity: ForestProximity, X: Any) -> None:
     """Refuse samples that a fitted proximity was not fitted on, as far as its leaves can tell."""
     n_samples = X.shape[0] if hasattr(X, "shape") else len(X)
-    known = proximity.kernel_.leaf
-    same = n_samples == proximity.n_samples_fit_
+    inside = Inside.of(proximity)
+    same = n_samples == inside.n_samples
     if same:
         rows = np.linspace(0, n_samples - 1, min(n_samples, _ROWS_COMPARED)).astype(int)
-        leaves = proximity._router.leaves(_safe_indexing(X, rows))
-        same = np.array_equal(leaves, known[rows, : leaves.shape[1]])
+        leaves = inside.forest.leaves(_safe_indexing(X, rows))
+        same = np.array_equal(leaves, inside.samples.leaf[rows])
     if not same:
         raise ValueError(
             f"the proximity was fitted on {proximity.n_samples_fit_} other samples than the "
@@ -243,7 +246,7 @@ def targets_of(prox: ForestProximity, y: Any) -> Any:
 def labels_of(prox: ForestProximity, y: Any) -> tuple[Array, Codes]:
     """Return the classes, sorted, and the code of each training sample's class."""
     if targets_of(prox, y) is prox.y_:
-        return prox._targets.labels
+        return Inside.of(prox).targets.labels
     return check_labels(y, prox.n_samples_fit_)
 
 
@@ -274,7 +277,8 @@ class TargetColumn:
 
 def read_targets(prox: ForestProximity, y: Any) -> TargetColumn:
     """Return the targets that were given, or those that the proximity was fitted on."""
-    kept = prox._targets if targets_of(prox, y) is prox.y_ else None
+    inside = Inside.of(prox)
+    kept = inside.targets if targets_of(prox, y) is prox.y_ else None
     given = prox.y_ if y is None else y
     refuse_masked("y", given)
     targets = np.asarray(given)
@@ -285,6 +289,7 @@ def read_targets(prox: ForestProximity, y: Any) -> TargetColumn:
             f"y must hold one target for each sample; got shape {targets.shape}. Of several, "
             "take one at a time."
         )
-    if prox._router.predicts_numbers() or (kept.kind if kept else target_of(targets)) == "numbers":
+    kind = kept.kind if kept else target_of(targets)
+    if inside.forest.predicts_numbers() or kind == "numbers":
         return TargetColumn(check_values(targets, prox.n_samples_fit_), None, None)
     return TargetColumn(targets, *labels_of(prox, y))

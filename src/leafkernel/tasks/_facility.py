@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from leafkernel._targets import indicators
-from leafkernel._validation import count_threads
+from leafkernel.inside import Inside
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import (
     Array,
@@ -26,17 +26,18 @@ _ROUNDING = 1e-5
 
 def column_reader(prox: ForestProximity) -> Callable[[Array], csr_array]:
     """Return a function from training samples to their columns of P, as rows of shape (k, n)."""
-    kernel, engine = prox.kernel_, prox._engine()
-    if prox.scheme_.symmetric or kernel.symmetrize:
-        product = kernel.training_product()
+    inside = Inside.of(prox)
+    if inside.is_symmetric:
+        product = inside.product()
     else:
-        product = kernel.transposed_product(n_threads=count_threads(prox.n_jobs))
+        product = inside.kernel.transposed_product(n_threads=inside.n_threads)
+    engine = inside.engine
     return lambda rows: engine.rows(product.take(np.asarray(rows, dtype=np.int64)), sort=False)
 
 
 def column_sums(prox: ForestProximity, values: Array) -> npt.NDArray[np.float64]:
     """Return Pᵀ @ values, shape (n, c): what each training sample is to others."""
-    if prox.scheme_.symmetric or prox.kernel_.symmetrize:
+    if Inside.of(prox).is_symmetric:
         return prox.weighted_sums(values)
     return np.asarray(prox.operator().T @ values)
 

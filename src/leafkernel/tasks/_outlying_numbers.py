@@ -12,6 +12,7 @@ from sklearn.utils import _safe_indexing, check_random_state
 
 from leafkernel._validation import check_values, count_threads
 from leafkernel.forests import RawLeaves, Unavailable
+from leafkernel.inside import Inside, weighted_means
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import Array, without_self
 from leafkernel.tasks._outlier_judge import DESERVES_A_LOOK, Judge, slow_down
@@ -41,10 +42,9 @@ def residual_scores(prox: ForestProximity, y: Any) -> Doubles:
     targets = check_values(y, prox.n_samples_fit_)
     columns = targets.reshape(len(targets), -1)
     others = without_self(prox)
-    sums, mass = others._sums_and_mass(others._product(None), columns)
-    means = np.divide(
-        sums, mass, out=np.tile(columns.mean(axis=0), (len(columns), 1)), where=mass > 0
-    )
+    inside = Inside.of(others)
+    sums, mass = inside.sums_and_mass(inside.product(), columns)
+    means = weighted_means(sums, mass, columns.mean(axis=0))
     half = np.array([0.5])
     medians = [weighted_quantiles(others, column, None, half)[0][:, 0] for column in columns.T]
     off = np.minimum(np.abs(columns - means), np.abs(columns - np.column_stack(medians)))
@@ -109,7 +109,7 @@ class FeatureScores:
         """Return the samples as numbers, as the forest sees them."""
         if isinstance(self._prox.forest_, RawLeaves):
             raise Unavailable("leaf ids are not features")
-        return X if issparse(X) else self._prox._router.features(X)
+        return X if issparse(X) else Inside.of(self._prox).forest.features(X)
 
     def _without_gaps(self, table: Any) -> Any:
         """Put the median of its column in place of each missing or infinite value."""

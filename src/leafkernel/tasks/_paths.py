@@ -12,6 +12,7 @@ import numpy.typing as npt
 from leafkernel.forests import Unavailable
 from leafkernel.forests._base import numbered_names
 from leafkernel.forests._trees import Tree, parents
+from leafkernel.inside import Inside
 from leafkernel.proximity import ForestProximity
 
 Array = npt.NDArray[Any]
@@ -22,8 +23,9 @@ def read_trees(prox: ForestProximity, what: str) -> tuple[Sequence[Tree], Array]
     """Return the trees of a fitted proximity and the names of the features that they split on."""
     known = getattr(prox, "feature_names_in_", None)
     names = numbered_names(prox.n_features_in_) if known is None else np.asarray(known, object)
+    forest = Inside.of(prox).forest
     try:
-        return prox._router.trees(), prox._router.feature_names(names)
+        return forest.trees(), forest.feature_names(names)
     except Unavailable as error:
         raise ValueError(f"{what} needs the splits of the trees, but {error}.") from error
 

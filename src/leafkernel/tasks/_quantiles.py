@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
+from leafkernel.inside import Inside
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import without_self
 
@@ -45,7 +46,7 @@ def weighted_quantiles(
     if X is None:
         proximity = without_self(proximity)
     # With training samples numbered by rank, sorted rows are in the order of the targets.
-    for _, block in proximity._blocks(X, columns=rank):
+    for _, block in Inside.of(proximity).blocks(X, columns=rank):
         blockwise, without = _of_block(block, sorted_y, levels)
         found.append(blockwise)
         empty.append(without)

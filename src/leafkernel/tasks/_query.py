@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from leafkernel._row_labels import label_text, position_of
-from leafkernel.kernel import Product
+from leafkernel.inside import Inside
+from leafkernel.product import Product
 from leafkernel.proximity import ForestProximity
 
 
@@ -29,6 +31,7 @@ class Query:
     label: str
     row: int | None
     product: Product
+    leaf: npt.NDArray[Any]
 
 
 def is_row_label(prox: ForestProximity, sample: Any) -> bool:
@@ -43,11 +46,13 @@ def is_row_label(prox: ForestProximity, sample: Any) -> bool:
 def training_row(prox: ForestProximity, row: Any, name: str) -> Query:
     """Return a training sample, compared using its out-of-bag trees."""
     position = position_of(prox.index_, name, row)
-    product = prox.kernel_.training_product(slice(position, position + 1))
+    inside, rows = Inside.of(prox), slice(position, position + 1)
     label = f"training row {label_text(row)}"
     if not isinstance(prox.index_, range):
         label += f" (position {position})"
-    return Query(label, position, product)
+    return Query(
+        label, position, inside.kernel.training_product(rows), inside.samples.leaf[position]
+    )
 
 
 def as_one_row(sample: Any, name: str) -> Any:
@@ -68,7 +73,9 @@ def as_one_row(sample: Any, name: str) -> Any:
 
 def new_sample(prox: ForestProximity, sample: Any, name: str) -> Query:
     """Return a sample taken as unseen."""
-    return Query("a new sample", None, prox._product(as_one_row(sample, name)))
+    inside = Inside.of(prox)
+    samples = inside.route(as_one_row(sample, name))
+    return Query("a new sample", None, inside.kernel.product(samples), samples.leaf[0])
 
 
 def number(value: float) -> str:

@@ -9,15 +9,8 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from leafkernel._validation import check_count, warn
-from leafkernel.proximity import ForestProximity
+from leafkernel.inside import Inside, weighted_means
 from leafkernel.tasks._base import Array, ProximityTask, without_self
-
-
-def is_out_of_bag(prox: ForestProximity) -> bool:
-    """Return whether training samples look at out-of-bag trees alone, and never at themselves."""
-    kernel = prox.kernel_
-    itself = kernel.own_diagonal is not None and kernel.own_diagonal.any()
-    return prox.scheme_.predicts and not kernel.symmetrize and not itself
 
 
 class WeightedPrediction(ProximityTask, BaseEstimator):
@@ -48,24 +41,15 @@ class WeightedPrediction(ProximityTask, BaseEstimator):
     def _average(self, values: Array, X: Any, fallback: Array) -> Array:
         """Average (n, c) values by proximity; rows without any proximity get the fallback."""
         if self.n_neighbors is None:
-            prox = without_self(self.proximity_) if X is None else self.proximity_._snapshot()
-            sums, mass = prox._sums_and_mass(prox._product(X), values)
-            mass = mass[:, 0]
+            inside = Inside.of(without_self(self.proximity_) if X is None else self.proximity_)
+            sums, mass = inside.sums_and_mass(inside.product(X), values)
         else:
             weights, rows = self.proximity_.kneighbors(X, self._available(X))
             weights = weights.astype(np.float64)
             mass = weights.sum(axis=1)
             sums = np.stack([(weights * column[rows]).sum(axis=1) for column in values.T], axis=1)
-        return divide_by_mass(sums, mass, fallback)
-
-
-def divide_by_mass(sums: Array, mass: Array, fallback: Array) -> Array:
-    """Divide the sums of each row by its mass; rows without any get the fallback."""
-    empty = mass <= 0
-    warn_of_fallback(empty)
-    average: Array = sums / np.where(empty, 1.0, mass)[:, None]
-    average[empty] = fallback
-    return average
+        warn_of_fallback(mass <= 0)
+        return weighted_means(sums, mass, fallback)
 
 
 def warn_of_fallback(empty: npt.NDArray[np.bool_]) -> None:

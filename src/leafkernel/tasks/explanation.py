@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from leafkernel._row_labels import frame_of, label_text, labels_at
 from leafkernel._validation import check_count
+from leafkernel.inside import Inside
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import check_proximity, read_targets, without_self
 from leafkernel.tasks._old_calls import took_y_first
@@ -206,9 +207,10 @@ def explain_prediction(
     query = new_sample(prox, x, "x") if row is None else training_row(prox, row, "row")
     target = read_targets(prox, y)
     classes = target.classes
-    is_of_model = prox.scheme_.predicts and not prox.kernel_.symmetrize
+    inside = Inside.of(prox)
+    is_of_model = inside.predicts
     product = query.product.with_dtype(np.float64)
-    found = prox._engine().rows(product)
+    found = inside.engine.rows(product)
     mass = float(found.data.sum())
     if mass <= 0:
         raise ValueError(_no_mass(query))

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from leafkernel._progress import track
 from leafkernel._row_labels import index_of
 from leafkernel._validation import check_choice, check_flag, check_values, warn
+from leafkernel.inside import Inside
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import check_proximity, read_targets, targets_of
 from leafkernel.tasks._paths import TreePaths, read_trees
@@ -97,23 +98,22 @@ def local_importance(
     if splits == "target" or (splits == "auto" and (y is not None or prox.y_ is not None)):
         target = _standardized(prox, y)
     trees, names = read_trees(prox, "local_importance")
-    product, kernel = prox._product(X), prox.kernel_
-    leaf, stats = product.rows.leaf, kernel.forest
+    inside = Inside.of(prox)
+    kernel, stats = inside.kernel, inside.stats
+    samples = inside.route_if_given(X)
+    query = kernel.query if samples is None else kernel.queries(samples)
+    leaf = (inside.samples if samples is None else samples).leaf
     total: Doubles = np.zeros((len(leaf), len(names)))
     mass: Doubles = np.zeros(len(leaf))
-    # A symmetrised kernel has each tree twice.
-    sides = range(0, leaf.shape[1], stats.n_trees)
     for t, tree in track(enumerate(trees), "trees", stats.n_trees, enabled=prox.progress):
         begin, end = stats.leaf_offsets[t], stats.leaf_offsets[t + 1]
         weights = np.zeros(len(leaf))
-        for column in (t + side for side in sides):
-            theirs = kernel.reference.in_tree(kernel.leaf, column)
-            first = begin + (column >= stats.n_trees) * stats.n_leaves
-            in_leaf = np.bincount(kernel.leaf[:, column] - first, theirs, minlength=end - begin)
-            ours = product.query.in_tree(leaf, column)
-            mass_there = in_leaf[leaf[:, column] - first]
+        for group in kernel.coordinates.groups_of(t):
+            ours, theirs = query.in_group(group), kernel.reference.in_group(group)
+            in_leaf = np.bincount(theirs.leaf, theirs.weight, minlength=end - begin)[ours.leaf]
             # No sample is its own neighbor.
-            weights += ours * (mass_there if X is not None else mass_there - theirs)
+            others = in_leaf if samples is not None else in_leaf - theirs.weight
+            weights += np.bincount(ours.row, ours.weight * others, minlength=len(leaf))
         mass += weights
         # Bits of leaves that no sample reaches are not needed.
         rows = np.flatnonzero(weights)
@@ -122,7 +122,7 @@ def local_importance(
         place = np.cumsum(reached) - 1
         paths = TreePaths.of(tree, stats.leaf_mass[begin:end])
         if target is not None:
-            sums = _sums_in_leaves(target, kernel.leaf[:, t] - begin, end - begin)
+            sums = _sums_in_leaves(target, inside.samples.leaf[:, t] - begin, end - begin)
             paths = paths.weighted(paths.explained(*sums, len(names)))
         bits = paths.bits_by_feature(np.flatnonzero(reached), len(names))
         for start in range(0, len(rows), _ROWS_AT_ONCE):

@@ -14,6 +14,7 @@ from sklearn.neighbors import sort_graph_by_row_values
 from sklearn.utils.validation import check_is_fitted
 
 from leafkernel._validation import check_choice, check_count, check_flag, check_names_out, warn
+from leafkernel.inside import Inside
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import ProximityTask, check_proximity
 from leafkernel.tasks._graphs import both_ways, distances
@@ -94,9 +95,9 @@ class ProximityKernel(_ColumnsOfSamples):
         self.random_state = random_state
 
     def _learn(self, proximity: ForestProximity, y: Any) -> None:
-        scheme, shift = proximity.scheme_, proximity.kernel_.diagonal_shift()
+        scheme, shift = proximity.scheme_, Inside.of(proximity).kernel.diagonal_shift()
         lowered = shift is not None and shift.min() < -_ROUNDING
-        if not (scheme.symmetric and scheme.separable) or lowered:
+        if not scheme.symmetric or scheme.divides_by_shared_oob or lowered:
             reason = f"diagonal={proximity.diagonal!r}" if lowered else f"{scheme.name!r}"
             warn(
                 f"the kernel is not positive semidefinite with {reason}: SVC and other kernel "

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from leafkernel._row_labels import frame_of, labels_at
 from leafkernel._targets import target_of
 from leafkernel._validation import check_choice, check_columns, check_length
+from leafkernel.inside import Inside
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._as_new import AsNew
 from leafkernel.tasks._base import (
@@ -311,7 +312,7 @@ def _has_numbers(prox: ForestProximity, y: Any) -> bool:
     if y is None:
         return False
     numeric = np.asarray(y).dtype.kind in "uif"
-    return target_of(y) == "numbers" or (numeric and prox._router.predicts_numbers())
+    return target_of(y) == "numbers" or (numeric and Inside.of(prox).forest.predicts_numbers())
 
 
 def _resolve(convention: str, prox: ForestProximity, y: Any) -> str:
@@ -329,7 +330,7 @@ def _codes_of(prox: ForestProximity, y: Any) -> npt.NDArray[np.intp]:
 
 def _judge(prox: ForestProximity, codes: Array, convention: str) -> Judge:
     own = with_constant_diagonal(prox)
-    has_end = prox.scheme_.equal_diagonal  # a sum is at least one, and scores are those of R
+    has_end = prox.scheme_.own_proximity == 1  # a sum is at least one, and scores are those of R
     return Judge(
         lambda X: own.iter_proximity(X, sort=False), codes, convention, bounded=not has_end
     )

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from leafkernel.incidence import shared_by_tree
+from leafkernel.inside import Inside
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import check_proximity
 from leafkernel.tasks._paths import Box, TreePaths, read_trees
@@ -253,8 +255,8 @@ def explain_pair(prox: ForestProximity, a: Any, b: Any) -> PairExplanation:
     prox = check_proximity(prox)
     trees, names = read_trees(prox, "explain_pair")
     first, second = _query(prox, a, "a"), _query(prox, b, "b")
-    stats = prox.kernel_.forest
-    leaf_a, leaf_b = (q.product.rows.leaf[0, : stats.n_trees] for q in (first, second))
+    inside = Inside.of(prox)
+    stats, leaf_a, leaf_b = inside.stats, first.leaf, second.leaf
     shared = np.flatnonzero(leaf_a == leaf_b)
     proximity, adds = _proximity(prox, first, second)
     adds = np.ones(len(shared)) if adds is None or not adds.any() else adds[shared]
@@ -286,7 +288,7 @@ def explain_pair(prox: ForestProximity, a: Any, b: Any) -> PairExplanation:
         low=box.low,
         high=box.high,
         missing_stays=box.missing,
-        categories=_categories(box, prox._router.categories()),
+        categories=_categories(box, inside.forest.categories()),
         partings=_partings(parted),
     )
 
@@ -304,17 +306,13 @@ def _proximity(
     query, column = (first, second.row) if second.row is not None else (second, first.row)
     if column is None:
         return None, None
-    kernel, rows = prox.kernel_, np.array([column])
+    inside, rows = Inside.of(prox), np.array([column])
+    kernel = inside.kernel
     if query.row == column and kernel.own_diagonal is not None:
         proximity = float(kernel.own_diagonal[column])
     else:
-        proximity = float(prox._engine().rows(kernel.toward(query.product, rows)).sum())
-    leaf = query.product.rows.leaf
-    adds = query.product.query.dense(leaf) * kernel.reference.rows(rows).dense(kernel.leaf[rows])
-    adds *= leaf == kernel.leaf[rows]
-    # A symmetrised kernel has each tree twice.
-    by_tree: Doubles = adds.reshape(-1, kernel.forest.n_trees).sum(axis=0)
-    return proximity, by_tree
+        proximity = float(inside.engine.rows(kernel.toward(query.product, rows)).sum())
+    return proximity, shared_by_tree(query.product.query, kernel.reference.rows(rows))
 
 
 def _partings(found: list[tuple[int, int, float, int, float]]) -> Partings:

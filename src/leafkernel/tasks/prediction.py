@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from leafkernel._targets import check_labels, indicators
 from leafkernel._validation import check_length
 from leafkernel.forests.wrapped import innermost
+from leafkernel.inside import Inside, weighted_means
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import (
     Array,
@@ -21,7 +22,7 @@ from leafkernel.tasks._base import (
     without_self,
 )
 from leafkernel.tasks._old_calls import took_y_first
-from leafkernel.tasks._weighted import WeightedPrediction, divide_by_mass, is_out_of_bag
+from leafkernel.tasks._weighted import WeightedPrediction, warn_of_fallback
 
 
 class ProximityClassifier(ClassifierMixin, WeightedPrediction):
@@ -90,9 +91,11 @@ class ProximityClassifier(ClassifierMixin, WeightedPrediction):
         if self.n_neighbors is not None:
             table = indicators(self._codes, len(self.classes_))
             return self._average(table, X, self.class_prior_)
-        prox = without_self(self.proximity_) if X is None else self.proximity_._snapshot()
-        sums = prox._class_sums(prox._product(X), self._codes, len(self.classes_))
-        return divide_by_mass(sums, sums.sum(axis=1), self.class_prior_)
+        inside = Inside.of(without_self(self.proximity_) if X is None else self.proximity_)
+        sums = inside.class_sums(inside.product(X), self._codes, len(self.classes_))
+        mass = sums.sum(axis=1)
+        warn_of_fallback(mass <= 0)
+        return weighted_means(sums, mass, self.class_prior_)
 
     def predict(self, X: Any = None) -> Array:
         """Return the class with the largest share, the first of equals.
@@ -166,12 +169,11 @@ def trust_scores(
             raise ValueError("correct must say True or False for each training sample.")
     neighbors = without_self(prox) if X is None else prox
     sums = neighbors.weighted_sums(np.column_stack([right, np.ones(len(right))]), X)
-    trusted: npt.NDArray[np.float64] = sums[:, 0] / np.where(sums[:, 1] > 0, sums[:, 1], 1.0)
-    return trusted
+    return weighted_means(sums[:, :1], sums[:, 1], 0.0)[:, 0]
 
 
 def _right_out_of_bag(prox: ForestProximity, classes: Array, codes: Array) -> Array:
-    if is_out_of_bag(prox):
+    if Inside.of(prox).is_out_of_bag:
         shares = prox.weighted_sums(indicators(codes, len(classes)))
     elif hasattr(forest := innermost(prox.forest_), "oob_decision_function_"):
         shares = np.nan_to_num(forest.oob_decision_function_)

@@ -11,10 +11,11 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
 from leafkernel._validation import check_length, check_share, warn
+from leafkernel.inside import Inside
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import Array
 from leafkernel.tasks._quantiles import weighted_quantiles
-from leafkernel.tasks._weighted import WeightedPrediction, is_out_of_bag, warn_of_fallback
+from leafkernel.tasks._weighted import WeightedPrediction, warn_of_fallback
 
 # Of a product like 10 · 0.9, which is 9 and a little.
 _ROUNDING = 1e-9
@@ -195,7 +196,7 @@ class ProximityRegressor(RegressorMixin, WeightedPrediction):
     def _calibrate(self, X: Any, y: Any, coverage: float) -> Calibration:
         if (X is None) != (y is None):
             raise ValueError("give both X and y of calibration samples, or neither.")
-        if X is None and not is_out_of_bag(self.proximity_):
+        if X is None and not Inside.of(self.proximity_).is_out_of_bag:
             raise ValueError(
                 f"weight_scheme={self.proximity_.scheme_.name!r} as it is here lets training "
                 "samples see themselves, so they cannot calibrate; give X and y that the forest "
@@ -285,7 +286,7 @@ class ProximityRegressor(RegressorMixin, WeightedPrediction):
                 f"intervals were calibrated for coverage={known.coverage}; call "
                 f"calibrate(X, y, coverage={coverage}) first."
             )
-        if is_out_of_bag(self.proximity_):
+        if Inside.of(self.proximity_).is_out_of_bag:
             if _rank(len(self._y), asked) <= len(self._y):
                 if asked not in self._out_of_bag:
                     self._out_of_bag[asked] = self._calibrate(None, None, asked)

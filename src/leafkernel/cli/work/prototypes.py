@@ -12,6 +12,7 @@ from leafkernel.cli._options import ForestOptions, OutputOptions, TableOptions
 from leafkernel.cli._output import Talk, check_output
 from leafkernel.cli._train import begin
 from leafkernel.explorer._prototypes import target_groups
+from leafkernel.inside import Inside
 from leafkernel.tasks import select_prototypes
 
 
@@ -52,7 +53,7 @@ def prototypes(
 
 def _share_out(prox: Any, codes: Any, found: Any) -> Any:
     """Return how many rows of its class have each prototype as their nearest."""
-    nearness = prox._proximity_to(found.rows).toarray()
+    nearness = Inside.of(prox).proximity_to(found.rows).toarray()
     nearness[found.rows, np.arange(len(found.rows))] = np.inf  # each stands for itself
     nearness[codes[:, None] != found.labels[None, :]] = 0
     nearest = nearness.argmax(axis=1)

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from leafkernel._row_labels import labels_at
 from leafkernel._validation import check_count, warn
+from leafkernel.inside import Inside
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import Array, ProximityTask
 from leafkernel.tasks._facility import choose_facilities
@@ -114,7 +115,7 @@ class ProximityKMedoids(ProximityTask, ClusterMixin, BaseEstimator):
             Clusters; -1 for a sample that is similar to no training sample.
         """
         check_is_fitted(self, "proximity_")
-        near = self.proximity_._proximity_to(self.medoids_, X)
+        near = Inside.of(self.proximity_).proximity_to(self.medoids_, X)
         labels = np.asarray(near.argmax(axis=1)).ravel().astype(np.int64)
         far = np.diff(near.indptr) == 0
         if far.any():
@@ -124,7 +125,7 @@ class ProximityKMedoids(ProximityTask, ClusterMixin, BaseEstimator):
 
 def _nearest_medoid(prox: ForestProximity, medoids: Array) -> Labels:
     """Return the nearest medoid of each training sample, or what its like have."""
-    near = prox._proximity_to(medoids)
+    near = Inside.of(prox).proximity_to(medoids)
     labels = np.asarray(near.argmax(axis=1)).ravel().astype(np.int64)
     labels[np.diff(near.indptr) == 0] = -1
     labels[medoids] = np.arange(len(medoids))

@@ -14,10 +14,10 @@ from scipy.sparse.linalg import LinearOperator, svds
 from sklearn.utils import check_random_state
 
 from leafkernel._lazy import lazy
-from leafkernel._validation import count_threads
-from leafkernel.kernel import Product
+from leafkernel.inside import Inside
 from leafkernel.leaf_index import Samples
 from leafkernel.operator import ProximityOperator
+from leafkernel.product import Product
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks.embedding._spectrum import top_eigenpairs
 
@@ -44,7 +44,7 @@ class LeafCoordinates:
     prox: ForestProximity
 
     def __post_init__(self) -> None:
-        self.prox._require_separable("leaf coordinates")
+        Inside.of(self.prox).require_maps("leaf coordinates")
 
     def of_training(self, V: Array) -> Array:
         """Multiply the training samples' rows with V, shape (n, c)."""
@@ -52,19 +52,19 @@ class LeafCoordinates:
 
     def of_unseen(self, X: Any, V: Array) -> Array:
         """Multiply the rows of unseen samples with V, shape (n, c)."""
-        return self._apply(self._product(self.prox._unseen(X)), V)
+        return self._apply(self._product(Inside.of(self.prox).route(X)), V)
 
     @lazy
     def _training_product(self) -> Product:
         return self._product(None)
 
     def _product(self, samples: Samples | None) -> Product:
-        n_threads = count_threads(self.prox.n_jobs)
-        product = self.prox.kernel_.gram_product(samples, n_threads=n_threads)
+        inside = Inside.of(self.prox)
+        product = inside.kernel.gram_product(samples, n_threads=inside.n_threads)
         return product.with_dtype(np.float64)
 
     def _apply(self, product: Product, V: Array) -> Array:
-        return self.prox._engine().apply(product, V)
+        return Inside.of(self.prox).engine.apply(product, V)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"prox": self.prox}  # the product is made again where it is needed
@@ -77,11 +77,11 @@ class Proximities:
     prox: ForestProximity
 
     def __post_init__(self) -> None:
-        self.prox._require_separable("operator")
+        Inside.of(self.prox).require_maps("operator")
 
     def of_training(self, V: Array) -> Array:
         """Multiply the training samples' rows with V, shape (n, c)."""
-        if self.prox.scheme_.symmetric or self.prox.kernel_.symmetrize:
+        if Inside.of(self.prox).is_symmetric:
             return np.asarray(self._operator @ V)
         return np.asarray((self._operator @ V + self._operator.T @ V) / 2)
 
@@ -122,7 +122,7 @@ class SquaredDistances:
     @lazy
     def _missing(self) -> Array:
         """Return one minus the diagonal, shape (n, 1)."""
-        kernel = self.prox.kernel_
+        kernel = Inside.of(self.prox).kernel
         own = kernel.scheme_diagonal() if kernel.own_diagonal is None else kernel.own_diagonal
         return np.asarray(1 - own)[:, None]
 

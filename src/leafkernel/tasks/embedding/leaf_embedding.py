@@ -212,7 +212,7 @@ class LeafEmbedding(Embedding):
         # A picture starts from as many principal components; landmarks are groups in a few more.
         few = k if self.method != "phate" else max(k, min(_LANDMARK_PCA, n - 1))
         start = None
-        if self.method == "phate" or prox.scheme_.separable:
+        if self.method == "phate" or not prox.scheme_.divides_by_shared_oob:
             # Layouts and groups only begin here: to ten digits, as the default gives them, these
             # components would take longer than all the rest where leaves are small.
             start = PrincipalMap.fit(

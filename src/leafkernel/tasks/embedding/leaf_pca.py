@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from leafkernel._validation import check_choice, check_count
+from leafkernel.inside import Inside
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks.embedding._base import Embedding
 from leafkernel.tasks.embedding._kernel_maps import LeafCoordinates, PrincipalMap
@@ -115,10 +116,9 @@ class LeafPCA(Embedding):
 
 def _squared_norms(prox: ForestProximity) -> npt.NDArray[np.float64]:
     """Return the squared length of each training sample's leaf coordinates."""
-    kernel = prox.kernel_
-    norms = np.empty(kernel.n_samples)
-    for begin in range(0, kernel.n_samples, _ROWS_AT_ONCE):
+    query = Inside.of(prox).kernel.query
+    norms = np.empty(query.n_rows)
+    for begin in range(0, query.n_rows, _ROWS_AT_ONCE):
         rows = slice(begin, begin + _ROWS_AT_ONCE)
-        weights = kernel.query.rows(rows).dense(kernel.leaf[rows])
-        norms[rows] = np.einsum("it,it->i", weights, weights)
+        norms[rows] = query.row_dots(query, rows)
     return norms

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from leafkernel._targets import check_labels
+from leafkernel.inside import Inside
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import (
     Array,
@@ -99,7 +100,7 @@ class PrototypeClassifier(ProximityTask, ClassifierMixin, BaseEstimator):
             Classes.
         """
         check_is_fitted(self, "proximity_")
-        nearness = self.proximity_._proximity_to(self.prototypes_.rows, X)
+        nearness = Inside.of(self.proximity_).proximity_to(self.prototypes_.rows, X)
         nearest = np.asarray(nearness.argmax(axis=1)).ravel()
         found: Array = self.prototypes_.labels[nearest]
         found[np.diff(nearness.indptr) == 0] = self.classes_[self._commonest]

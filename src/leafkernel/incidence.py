@@ -1,0 +1,300 @@
+"""Which columns of the maps each row has, and what it weighs there.
+
+A *column* is a coordinate of the maps Q and W: a leaf. Columns come in *groups*, one for each tree.
+A symmetrized kernel has every tree twice, once for each side, so it has two groups for each tree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import leafkernel._native as core
+from leafkernel._lazy import lazy
+from leafkernel.weighting import Weighting
+
+Array = npt.NDArray[Any]
+Doubles = npt.NDArray[np.float64]
+Rows = slice | Array
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """The columns of the maps, and the tree that each belongs to.
+
+    Attributes
+    ----------
+    first : ndarray of int64 of shape (G + 1,)
+        First column of each group; the last entry is the number of columns.
+    tree : ndarray of int64 of shape (G,)
+        Tree of each group.
+    """
+
+    first: npt.NDArray[np.int64]
+    tree: npt.NDArray[np.int64]
+
+    @classmethod
+    def of_leaves(cls, leaf_offsets: Array) -> Coordinates:
+        """Return one group for each tree, and in it a column for each leaf."""
+        return cls(np.array(leaf_offsets, dtype=np.int64), np.arange(len(leaf_offsets) - 1))
+
+    def twice(self) -> Coordinates:
+        """Return these columns followed by as many others of the same trees."""
+        both = np.concatenate([self.first, self.first[1:] + self.n_columns])
+        return Coordinates(both, np.tile(self.tree, 2))
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return int(self.first[-1])
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+        return int(self.tree.max(initial=-1)) + 1
+
+    def groups_of(self, tree: int) -> list[int]:
+        """Return the groups of a tree: one, or two where the kernel is symmetrized."""
+        found: list[int] = np.flatnonzero(self.tree == tree).tolist()
+        return found
+
+    def tree_of(self, columns: Array) -> npt.NDArray[np.int64]:
+        """Return the tree of each column."""
+        return self.tree[np.searchsorted(self.first, columns, side="right") - 1]
+
+
+@dataclass(frozen=True)
+class Incidence:
+    """Which columns each row has.
+
+    Most rows have one column of each group: the leaf that a sample reaches in a tree. Then
+    ``columns`` is a table with a line for each row. Rows may also have any number of columns. Then
+    ``columns`` lists them row after row, and ``offsets`` says where each row begins.
+
+    Attributes
+    ----------
+    ids : leafkernel._native.Incidence
+        The columns of each row. The compiled core checks them when it makes this object, and
+        follows them without looking after that.
+    coordinates : Coordinates
+        All columns that there are.
+    """
+
+    ids: core.Incidence
+    coordinates: Coordinates
+
+    @classmethod
+    def of(
+        cls,
+        columns: Array,
+        coordinates: Coordinates,
+        offsets: Array | None = None,
+        *,
+        n_threads: int = 1,
+    ) -> Incidence:
+        """Check the columns of rows: they ascend, and a table has one of each group."""
+        # The core copies arrays that somebody can write to, and shares all others.
+        ids = core.Incidence(np.ascontiguousarray(columns), coordinates.first, offsets, n_threads)
+        return cls(ids, coordinates)
+
+    @property
+    def columns(self) -> Array:
+        """The columns of rows, shape (n, G), or (n_entries,) where there are offsets."""
+        return self.ids.columns
+
+    @property
+    def offsets(self) -> npt.NDArray[np.int64] | None:
+        """Where each row begins, shape (n + 1,); None where each row has one of each group."""
+        return self.ids.offsets
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, n."""
+        return len(self.columns) if self.offsets is None else len(self.offsets) - 1
+
+    @lazy
+    def row_of_entry(self) -> npt.NDArray[np.int64]:
+        """Return the row of each entry, where there are offsets."""
+        assert self.offsets is not None
+        return np.repeat(np.arange(self.n_rows), np.diff(self.offsets))
+
+    def entries(self, rows: Rows) -> Rows:
+        """Return where the entries of some rows are in arrays like ``columns``."""
+        if self.offsets is None:
+            return rows
+        if isinstance(rows, slice) and rows.step in (None, 1):
+            begin, end, _ = rows.indices(self.n_rows)
+            return slice(int(self.offsets[begin]), int(self.offsets[max(begin, end)]))
+        chosen = np.arange(self.n_rows)[rows]
+        begins, sizes = self.offsets[chosen], np.diff(self.offsets)[chosen]
+        before = np.cumsum(sizes) - sizes
+        places: npt.NDArray[np.int64] = np.repeat(begins - before, sizes) + np.arange(sizes.sum())
+        return places
+
+    def rows(self, rows: Rows) -> Incidence:
+        """Return some of the rows."""
+        if isinstance(rows, slice) and rows == slice(None):
+            return self
+        columns = _locked(self.columns[self.entries(rows)])
+        if self.offsets is None:
+            return Incidence.of(columns, self.coordinates)
+        sizes = np.diff(self.offsets)[rows]
+        return Incidence.of(columns, self.coordinates, np.concatenate([[0], np.cumsum(sizes)]))
+
+    def in_group(self, group: int) -> tuple[npt.NDArray[np.int64], Rows]:
+        """Return the rows that have a column of a group, and where those entries are."""
+        if self.offsets is None:
+            return np.arange(self.n_rows), (slice(None), group)  # type: ignore[return-value]
+        begin, end = self.coordinates.first[group : group + 2]
+        places = np.flatnonzero((self.columns >= begin) & (self.columns < end))
+        return self.row_of_entry[places], places
+
+    def locality_order(self) -> npt.NDArray[np.int64]:
+        """Order rows by their first column: those that share it share many others too."""
+        if self.offsets is None:
+            first = self.columns[:, 0]
+        else:
+            first = np.full(self.n_rows, -1, dtype=np.int64)
+            rows, at = np.unique(self.row_of_entry, return_index=True)
+            first[rows] = self.columns[at]
+        order: npt.NDArray[np.int64] = np.argsort(first, kind="stable")
+        return order
+
+    def twice(self) -> Incidence:
+        """Return rows that have each column and its double behind all columns."""
+        both = self.coordinates.twice()
+        wide = self.columns.astype(np.int64) + self.coordinates.n_columns
+        fits = both.n_columns <= np.iinfo(np.int32).max
+        doubled = wide.astype(np.int32 if fits else np.int64)
+        offsets = None if self.offsets is None else 2 * self.offsets
+        return Incidence.of(_locked(self.beside(self.columns, doubled)), both, offsets)
+
+    def beside(self, first: Array, second: Array) -> Array:
+        """Return two arrays of entries of these rows as one: each row of both side by side."""
+        if self.offsets is None:
+            return np.concatenate([first, second], axis=1)
+        order = np.argsort(np.tile(self.row_of_entry, 2), kind="stable")
+        return np.concatenate([first, second])[order]
+
+
+@dataclass(frozen=True)
+class WeighedRows:
+    """Rows of columns and their weights, as the compiled core reads them.
+
+    Attributes
+    ----------
+    incidence : Incidence
+        Which columns each row has.
+    weighting : Weighting
+        The factors of the weights. Those of entries have the shape of the columns.
+    """
+
+    incidence: Incidence
+    weighting: Weighting
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, n."""
+        return self.incidence.n_rows
+
+    @property
+    def present(self) -> npt.NDArray[np.uint8] | None:
+        """Which entries count, as the shape of the columns; all where there is none."""
+        entry = self.weighting.by_entry
+        return None if entry is None or entry.dtype != bool else entry.view(np.uint8)
+
+    @property
+    def weights(self) -> Array | None:
+        """Factor of each entry: uint8, float32 or float64; one where there is none."""
+        entry = self.weighting.by_entry
+        return None if entry is None or entry.dtype == bool else entry
+
+    @property
+    def by_row(self) -> Doubles | None:
+        """Factor of each row; one where there is none."""
+        return self.weighting.by_sample
+
+    def rows(self, rows: Rows) -> WeighedRows:
+        """Return some of the rows."""
+        return WeighedRows(self.incidence.rows(rows), self._weighting_of(rows))
+
+    def dense(self, rows: Rows = slice(None)) -> Doubles:
+        """Return the weight of each entry of some rows, as the shape of their columns."""
+        incidence, weighting = self.incidence, self._weighting_of(rows)
+        columns = incidence.columns[incidence.entries(rows)]
+        if incidence.offsets is not None and weighting.by_sample is not None:
+            sizes = np.diff(incidence.offsets)[rows]
+            factor = np.repeat(weighting.by_sample, sizes)
+            return np.asarray(replace(weighting, by_sample=None).dense(columns) * factor)
+        return weighting.dense(columns)
+
+    def in_group(self, group: int, rows: Array | None = None) -> GroupEntries:
+        """Return the entries of a group of columns, of some rows or of all."""
+        some = self if rows is None else self.rows(rows)
+        incidence = some.incidence
+        row, places = incidence.in_group(group)
+        weighting = some.weighting
+        columns = incidence.columns[places]
+        weight = replace(
+            weighting,
+            by_sample=None if weighting.by_sample is None else weighting.by_sample[row],
+            by_entry=None if weighting.by_entry is None else weighting.by_entry[places],
+        ).dense(columns)
+        return GroupEntries(row, columns - incidence.coordinates.first[group], weight)
+
+    def row_dots(self, other: WeighedRows, rows: slice = slice(None)) -> Doubles:
+        """Return the inner product of each row with the same row of others on the same columns."""
+        mine, theirs = self.dense(rows), other.dense(rows)
+        if self.incidence.offsets is None:
+            return np.asarray(np.einsum("it,it->i", mine, theirs))
+        row = self.incidence.row_of_entry[self.incidence.entries(rows)]
+        begin, end, _ = rows.indices(self.n_rows)
+        return np.bincount(row - begin, mine * theirs, minlength=end - begin).astype(np.float64)
+
+    def _weighting_of(self, rows: Rows) -> Weighting:
+        weighting = self.weighting
+        by_sample, by_entry = weighting.by_sample, weighting.by_entry
+        return replace(
+            weighting,
+            by_sample=None if by_sample is None else by_sample[rows],
+            by_entry=None if by_entry is None else by_entry[self.incidence.entries(rows)],
+        )
+
+
+@dataclass(frozen=True)
+class GroupEntries:
+    """The entries of rows in one group of columns.
+
+    Attributes
+    ----------
+    row : ndarray of int
+        Row of each entry.
+    leaf : ndarray of int
+        Column of each entry, counted within its group.
+    weight : ndarray of float64
+        Weight of each entry.
+    """
+
+    row: Array
+    leaf: Array
+    weight: Doubles
+
+
+def _locked(array: Array) -> Array:
+    """Lock an array that nobody else has."""
+    array.flags.writeable = False
+    return array
+
+
+def shared_by_tree(one: WeighedRows, other: WeighedRows) -> Doubles:
+    """Return what each tree adds to the inner product of two rows, shape (T,)."""
+    coordinates = one.incidence.coordinates
+    columns, mine, theirs = np.intersect1d(
+        one.incidence.columns.ravel(), other.incidence.columns.ravel(), return_indices=True
+    )
+    adds = one.dense().ravel()[mine] * other.dense().ravel()[theirs]
+    trees = coordinates.tree_of(columns)
+    return np.bincount(trees, adds, minlength=coordinates.n_trees).astype(np.float64)

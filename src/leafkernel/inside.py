@@ -1,0 +1,249 @@
+"""A fitted proximity as tasks, plots and pages use it: the one way to what a fit found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+from sklearn.utils.validation import check_is_fitted
+
+from leafkernel import forests
+from leafkernel._lazy import lazy
+from leafkernel._progress import progress_bar
+from leafkernel._targets import Targets, indicators
+from leafkernel._validation import check_columns, count_threads
+from leafkernel.engines import Engine, find_engine
+from leafkernel.kernel import LeafKernel
+from leafkernel.leaf_index import ForestStats, Samples
+from leafkernel.product import Product
+from leafkernel.schemes import WeightScheme
+from leafkernel.training import check_rows, read_features
+
+if TYPE_CHECKING:
+    from leafkernel.proximity import ForestProximity
+
+Array = npt.NDArray[Any]
+Doubles = npt.NDArray[np.float64]
+
+# With more rows than this part of the training samples, a sweep over all leaves always costs less.
+_ROWS_FOR_SWEEP = 8
+# What a collision costs, in multiplications and additions of a sweep.
+_COLLISION_COST = 4
+# Rows of P with more take more memory than a sweep does.
+_MOST_COLLISIONS = 5_000_000
+
+
+@dataclass(frozen=True)
+class Inside:
+    """What a fit found, and the computations on it. Make one with :meth:`of`.
+
+    Everything outside ``proximity.py`` that needs more than the public methods of a proximity takes
+    it from here.
+
+    Attributes
+    ----------
+    prox : ForestProximity
+        A fitted proximity that nobody fits again: a copy of the user's, which shares its arrays.
+    """
+
+    prox: ForestProximity
+
+    @classmethod
+    def of(cls, prox: ForestProximity) -> Inside:
+        """Return the inside of a fitted proximity as it is now, whatever fit does to it later."""
+        if not hasattr(prox, "kernel_"):
+            check_is_fitted(prox, "kernel_")  # raises, and would ask the forest for its tags
+        return cls(copy(prox))
+
+    @property
+    def kernel(self) -> LeafKernel:
+        """The weights of the scheme over the training samples, and their index."""
+        return self.prox.kernel_
+
+    @property
+    def scheme(self) -> WeightScheme:
+        """The weight scheme."""
+        return self.prox.scheme_
+
+    @property
+    def stats(self) -> ForestStats:
+        """What the training samples say of leaves and trees."""
+        return self.kernel.forest
+
+    @property
+    def samples(self) -> Samples:
+        """The training samples as the forest sees them: leaves, in-bag weights, and more."""
+        return self.prox._samples
+
+    @property
+    def targets(self) -> Targets:
+        """The targets that fit was given."""
+        return self.prox._targets
+
+    @property
+    def forest(self) -> forests.FittedForest:
+        """The forest, which routes samples and tells of its trees."""
+        return self.prox._router
+
+    @property
+    def n_samples(self) -> int:
+        """Number of training samples, n."""
+        return self.kernel.n_samples
+
+    @lazy
+    def n_threads(self) -> int:
+        """Return how many threads to use."""
+        return count_threads(self.prox.n_jobs)
+
+    @lazy
+    def engine(self) -> Engine:
+        """Return what computes."""
+        return find_engine(self.prox.engine, n_threads=self.n_threads)
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether P is symmetric: by its scheme, or because it was symmetrized."""
+        return self.kernel.is_symmetric
+
+    @property
+    def predicts(self) -> bool:
+        """Whether rows are distributions, and P times y is the forest's own prediction."""
+        return self.scheme.predicts and not self.kernel.symmetrize
+
+    @property
+    def is_out_of_bag(self) -> bool:
+        """Whether P times y is the forest's out-of-bag prediction of the training samples."""
+        own = self.kernel.own_diagonal
+        return self.predicts and self.scheme.out_of_bag and (own is None or not own.any())
+
+    def require_maps(self, what: str) -> None:
+        """Refuse a scheme without query and reference maps."""
+        if self.scheme.divides_by_shared_oob:
+            raise ValueError(no_maps(self.scheme, what))
+
+    def route(self, X: Any) -> Samples:
+        """Return unseen samples as the forest sees them."""
+        raw = isinstance(self.prox.forest_, forests.RawLeaves)
+        check_columns(self.prox, forests.check_leaves(X) if raw else X, reset=False)
+        leaf = self.forest.leaves(X, n_threads=self.n_threads)
+        check_rows(self.forest, X, leaf)
+        return Samples.unseen(leaf, feature_values=read_features(self.forest, self.scheme, X))
+
+    def route_if_given(self, X: Any) -> Samples | None:
+        """Return unseen samples; None, which stands for the training samples, stays None."""
+        return None if X is None else self.route(X)
+
+    def product(self, X: Any = None) -> Product:
+        """Return the rows of P to compute: of unseen samples, or of the training samples."""
+        samples = self.route_if_given(X)
+        return self.kernel.training_product() if samples is None else self.kernel.product(samples)
+
+    def blocks(
+        self, X: Any, block_size: int = 4096, *, sort: bool = True, columns: Array | None = None
+    ) -> Iterator[tuple[slice, csr_array]]:
+        """Yield blocks of rows; training samples may be given other columns than their own."""
+        samples = self.route_if_given(X)  # not in the generator: what is wrong is said at once
+        kernel, engine, progress = self.kernel, self.engine, self.prox.progress
+        n_rows = kernel.n_samples if samples is None else samples.n_samples
+
+        def blocks() -> Iterator[tuple[slice, csr_array]]:
+            with progress_bar("proximity", n_rows, enabled=progress) as on_progress:
+                for begin in range(0, n_rows, block_size):
+                    rows = slice(begin, min(begin + block_size, n_rows))
+                    if samples is None:
+                        product = kernel.training_product(rows)
+                    else:
+                        product = kernel.product(samples.rows(rows))
+                    if columns is not None:
+                        product = product.with_columns(columns.astype(np.int32))
+                    yield rows, engine.rows(product, sort=sort)
+                    if on_progress is not None:
+                        on_progress(rows.stop)
+
+        return blocks()
+
+    def proximity_to(self, rows: npt.NDArray[np.int64], X: Any = None) -> csr_array:
+        """Return columns of P, given the positions of training samples."""
+        product, kernel = self.product(X), self.kernel
+        matrix = self.engine.rows(kernel.toward(product, rows, n_threads=self.n_threads))
+        if X is None and kernel.own_diagonal is not None:
+            found = matrix.tocoo()
+            others = found.row != rows[found.col]
+            parts = (
+                (found.data[others], kernel.own_diagonal[rows].astype(matrix.dtype)),
+                (found.row[others], rows),
+                (found.col[others], np.arange(len(rows))),
+            )
+            data, *places = map(np.concatenate, parts)
+            matrix = csr_array((data, tuple(places)), shape=matrix.shape)
+            matrix.eliminate_zeros()
+            matrix.sort_indices()
+        return matrix
+
+    def sums(self, product: Product, columns: Array) -> Doubles:
+        """Return P @ columns, by the way that costs least."""
+        if self._is_few(product, columns.shape[1]):
+            return self.sums_and_mass(product, columns)[0]
+        if not self.scheme.divides_by_shared_oob and product.diagonal is None:
+            return _finite(self.engine.apply(product.with_dtype(np.float64), columns))
+        with progress_bar("sums", product.n_rows, enabled=self.prox.progress) as on_progress:
+            return _finite(self.engine.sums(product, columns, on_progress))
+
+    def sums_and_mass(self, product: Product, columns: Array) -> tuple[Doubles, Doubles]:
+        """Return P @ columns, shape (m, c), and the sums of the rows of P, shape (m,)."""
+        if self._is_few(product, columns.shape[1] + 1):
+            rows = self._few_rows(product)
+            with np.errstate(over="ignore", invalid="ignore"):
+                return _finite(rows @ columns), _finite(np.asarray(rows.sum(axis=1)))
+        sums = self.sums(product, np.column_stack([columns, np.ones(len(columns))]))
+        return sums[:, :-1], sums[:, -1]
+
+    def class_sums(self, product: Product, codes: npt.NDArray[np.intp], n_classes: int) -> Doubles:
+        """Return the sum of each row's proximities to the samples of each class, shape (m, c)."""
+        if self._is_few(product, n_classes):
+            rows = self._few_rows(product)
+            row = np.repeat(np.arange(product.n_rows), np.diff(rows.indptr))
+            places = row * n_classes + codes[rows.indices]
+            sums = np.bincount(places, rows.data, minlength=product.n_rows * n_classes)
+            return _finite(sums.reshape(product.n_rows, n_classes).astype(np.float64))
+        return self.sums(product, indicators(codes, n_classes))
+
+    def _few_rows(self, product: Product) -> csr_array:
+        """Return rows of P in float64, columns in any order."""
+        return self.engine.rows(product.with_dtype(np.float64), sort=False)
+
+    def _is_few(self, product: Product, n_columns: int) -> bool:
+        """Return whether rows of P cost less than a sweep over all training samples and leaves."""
+        if product.n_rows > self.n_samples // _ROWS_FOR_SWEEP:
+            return False
+        collisions = int(self.engine.collisions(product).sum())
+        sweep = self.n_samples * self.stats.n_trees * n_columns
+        return collisions < _MOST_COLLISIONS and collisions * (_COLLISION_COST + n_columns) < sweep
+
+
+def weighted_means(sums: Array, mass: Array, fallback: Any) -> Doubles:
+    """Divide sums of shape (m, c) by the mass of each row; rows without any get the fallback."""
+    empty = mass <= 0
+    means: Doubles = sums / np.where(empty, 1.0, mass)[:, None]
+    means[empty] = fallback
+    return means
+
+
+def no_maps(scheme: WeightScheme, what: str) -> str:
+    """Say why a scheme has no maps, and which one to use."""
+    return (
+        f"weight_scheme={scheme.name!r} has no {what}: its entries are divided by a count that "
+        "belongs to the pair, so P is not a product of maps; use 'oob_separable', which nearly "
+        "equals it and has one."
+    )
+
+
+def _finite(sums: Doubles) -> Doubles:
+    if not np.isfinite(sums).all():
+        raise OverflowError("a sum is too large for float64; use smaller values or weights.")
+    return sums
