@@ -168,6 +168,61 @@ Counts damage_samples() {
     return counts;
 }
 
+// Rows with any number of columns, on both sides of a product.
+Counts damage_ragged_rows() {
+    Counts counts;
+    for (unsigned seed = 0; seed < 3000; ++seed) {
+        Damage damage{std::mt19937(seed)};
+        auto& random = damage.random;
+        std::vector<Offset> first{0}, offsets{0};
+        std::vector<std::int32_t> columns;
+        for (unsigned g = 0; g < 1 + seed % 5; ++g) {
+            first.push_back(first.back() + static_cast<Offset>(random() % 4));
+        }
+        const auto n_rows = static_cast<Offset>(2 + random() % 10);
+        for (Offset row = 0; row < n_rows; ++row) {
+            for (Offset column = 0; column < first.back(); ++column) {
+                if (random() % 2 == 0) columns.push_back(static_cast<std::int32_t>(column));
+            }
+            offsets.push_back(static_cast<Offset>(columns.size()));
+        }
+        std::vector<Offset> order;
+        std::vector<SampleId> sample_at;
+        for (Offset row = 0; row < n_rows; ++row) {
+            order.push_back(row);
+            sample_at.push_back(static_cast<SampleId>(row));
+        }
+        for (unsigned n = random() % 3; n < 2; ++n) {
+            const std::function<void()> ways[] = {[&] { damage(first); }, [&] { damage(offsets); },
+                                                  [&] { damage(columns); }};
+            ways[random() % std::size(ways)]();
+        }
+        if (first.empty() || first.back() > 1000) continue;  // many leaves are no damage
+        const int n_threads = 1 + static_cast<int>(seed % 3);
+        counts([&] {
+            Product product;
+            auto& incidence = product.query.incidence;
+            incidence.columns.narrow = columns;
+            incidence.first = first;
+            incidence.offsets = offsets;
+            incidence.n_rows = n_rows;
+            require(!offsets.empty(), "row offsets do not span their entries in order");
+            incidence.longest = check_incidence(incidence, n_threads, {});
+            std::vector<Offset> begins(static_cast<std::size_t>(incidence.n_columns()) + 1);
+            count_members(product.query, begins, n_threads, {});
+            std::vector<SampleId> members(static_cast<std::size_t>(begins.back()));
+            list_members<float>(product.query, sample_at, begins, members.data(), nullptr, n_threads,
+                                {});
+            product.reference = {{begins, members, {}, sample_at}, {}};
+            product.row_order = order;
+            check_lists(product.reference);
+            check_product(product);
+            use<double>(product, n_threads);
+        });
+    }
+    return counts;
+}
+
 void walk(const PackedForest& forest, int n_features, std::mt19937& random) {
     constexpr Offset n_rows = 300;  // enough to be put in the order of the first tree
     std::vector<float> dense(static_cast<std::size_t>(n_rows * n_features));
@@ -247,6 +302,7 @@ int main() {
     sizes_that_no_memory_has_are_refused();
     const std::pair<const char*, Counts> found[] = {{"products", damage_products()},
                                                     {"samples", damage_samples()},
+                                                    {"ragged rows", damage_ragged_rows()},
                                                     {"trees", damage_trees()},
                                                     {"packed trees", damage_tables()}};
     for (const auto& [what, counts] : found) {
