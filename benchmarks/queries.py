@@ -1,10 +1,10 @@
-"""Time a few new rows against many training rows, before and after a change.
+"""Time a few new rows, and all training rows, before and after a change.
 
     python benchmarks/queries.py --data-dir DIR --python OLD NEW
 
 OLD and NEW are Python interpreters of environments with two versions of leafkernel. They take turns
-three times, on one thread. The medians go to benchmarks/queries.json, and benchmarks/report.py puts
-them on the results page.
+three times: a few new rows on one thread, all rows on two. The medians go to
+benchmarks/queries.json, and benchmarks/report.py puts them on the results page.
 """
 
 import argparse
@@ -13,14 +13,17 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
 from statistics import median
 from time import perf_counter
 
 import joblib
+import numpy as np
 
 ROWS = (65_536, 131_072)
 TREES = 50
 TURNS, REPEATS = 3, 20
+SCHEMES = ("uniform", "kerf", "gap", "oob", "oob_separable")
 
 
 def measure(path):
@@ -46,24 +49,65 @@ def measure(path):
     return {name: 1000 * _time(query) for name, query in queries.items()}
 
 
-def _time(query):
+def measure_all(path):
+    """Return the milliseconds of work on all training rows, by name, and the peak memory in MB."""
+    from leafkernel import ForestProximity  # noqa: PLC0415 - of the version to measure
+
+    forest, X, y, _ = joblib.load(path)
+    vectors = np.random.default_rng(0).random((len(X), 4))
+    found = {}
+    for scheme in SCHEMES:
+        prox = ForestProximity(forest, scheme, n_jobs=2)
+        work = {
+            "fit": lambda prox=prox: prox.fit(X, y),
+            "proximity": lambda prox=prox: prox.proximity(),
+            "kneighbors": lambda prox=prox: prox.kneighbors(),
+        }
+        for name, run in work.items():
+            found[f"`{name}`, {scheme}"] = 1000 * _time(run, 3)
+        if scheme != "oob":  # which has no operator
+            product = prox.operator()
+            found[f"`operator`, 4 vectors, {scheme}"] = 1000 * _time(
+                lambda p=product: p @ vectors, 9
+            )
+    found["peak memory, MB"] = getrusage(RUSAGE_SELF).ru_maxrss / 1000
+    return found
+
+
+def _time(query, repeats=REPEATS):
     query()
     times = []
-    for _ in range(REPEATS):
+    for _ in range(repeats):
         begin = perf_counter()
         query()
         times.append(perf_counter() - begin)
     return median(times)
 
 
+def compare(pythons, what, path, rows):
+    """Return the medians of both versions, which take turns."""
+    found = [[], []]
+    for _ in range(TURNS):
+        for python, runs in zip(pythons, found, strict=True):
+            command = [python, __file__, "--worker", what, str(path)]
+            runs.append(json.loads(subprocess.check_output(command)))
+    records = []
+    for name in found[0][0]:
+        before, now = (median(run[name] for run in runs) for runs in found)
+        records.append({"of": what, "query": name, "rows": rows, "before": before, "now": now})
+        print(f"{rows:>8,}  {before:7.2f}  {now:7.2f}  {name}", file=sys.stderr)
+    return records
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data-dir", help="directory with covtype.npz")
     parser.add_argument("--python", nargs=2, metavar=("OLD", "NEW"), help="the interpreters")
-    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    parser.add_argument("--worker", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
-        print(json.dumps(measure(options.worker)))
+        what, path = options.worker
+        print(json.dumps((measure_all if what == "all" else measure)(path)))
         return
     if not options.python:
         parser.error("give the interpreters of two environments with --python")
@@ -78,15 +122,8 @@ def main():
             path = Path(folder) / f"{rows}.joblib"
             new = X[rows : rows + 100]
             joblib.dump((forest.fit(X[:rows], y[:rows]), X[:rows], y[:rows], new), path)
-            found = [[], []]
-            for _ in range(TURNS):
-                for python, runs in zip(options.python, found, strict=True):
-                    command = [python, __file__, "--worker", str(path)]
-                    runs.append(json.loads(subprocess.check_output(command)))
-            for name in found[0][0]:
-                before, now = (median(run[name] for run in runs) for runs in found)
-                records.append({"query": name, "rows": rows, "before": before, "now": now})
-                print(f"{rows:>8,}  {before:7.2f}  {now:7.2f}  {name}", file=sys.stderr)
+            for what in ("few", "all") if rows == ROWS[0] else ("few",):
+                records += compare(options.python, what, path, rows)
     target = Path(__file__).parent / "queries.json"
     target.write_text(json.dumps(records, indent=1) + "\n")
 

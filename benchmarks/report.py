@@ -74,7 +74,8 @@ def write(path):
         "operator": operator_table(results),
         "growing": growing_table(results),
         "dense": dense_table(results),
-        "queries": queries_table(),
+        "queries": queries_table("few"),
+        "all rows": queries_table("all"),
         "small": small_table(results),
     }
     for name, text in parts.items():
@@ -225,14 +226,15 @@ def growing_table(results):
     return table(["forest", "scheme", "nonzeros a row", "leafkernel", "forestgeom", "ratio"], rows)
 
 
-def queries_table():
+def queries_table(of):
     path = Path(__file__).parent / "queries.json"
     records = json.loads(path.read_text()) if path.exists() else []
     rows = [
-        [record["query"], f"{record['rows']:,}", f"{record['before']:.2f}", f"{record['now']:.2f}"]
+        [record["query"], f"{record['rows']:,}", f"{record['before']:.3g}", f"{record['now']:.3g}"]
         for record in records
+        if record["of"] == of
     ]
-    return table(["query", "training rows", "before, ms", "now, ms"], rows)
+    return table(["work", "training rows", "before, ms", "now, ms"], rows)
 
 
 def dense_table(results):
