@@ -100,7 +100,7 @@ def test_all_of_the_front_door_is_there():
         *("fit", "reweigh", "transform", "fit_transform", "get_feature_names_out", "from_leaves"),
         *("proximity", "iter_proximity", "kneighbors", "kneighbors_graph", "forecast"),
         *("query_map", "reference_map", "operator", "weighted_average", "weighted_sums"),
-        *("proximity_to", "neighbors_frame", "explore"),
+        *("proximity_to", "neighbors_frame", "explore", "save", "load"),
     }
 
 

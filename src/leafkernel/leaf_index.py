@@ -286,18 +286,28 @@ class LeafIndex:
         n_threads: int = 1,
     ) -> LeafIndex:
         """List samples by leaf, at the places of an order, by default one that is good."""
-        weighting, by_sample = rows.weighting, rows.by_row
         if sample_at is None:
             sample_at = rows.incidence.locality_order().astype(np.int32)
-        lists = core.list_by_leaf(rows, sample_at, n_threads)
+        return cls.from_lists(rows, core.list_by_leaf(rows, sample_at, n_threads))
+
+    @classmethod
+    def from_lists(cls, rows: WeighedRows, lists: core.LeafLists) -> LeafIndex:
+        """Return the index of rows whose lists are there already."""
+        sample_at, by_row = lists.sample_at, rows.by_row
+        n_leaves = rows.incidence.coordinates.n_columns
+        if len(sample_at) != rows.n_rows or len(lists.offsets) != n_leaves + 1:
+            raise ValueError(
+                f"lists of {len(lists.offsets) - 1} leaves and {len(sample_at)} samples do not "
+                f"belong to {rows.n_rows} samples with {n_leaves} leaves."
+            )
         place_of = np.empty_like(sample_at)
         place_of[sample_at] = np.arange(len(sample_at), dtype=np.int32)
         return cls(
             lists,
             place_of,
-            by_place=None if by_sample is None else by_sample[sample_at],
-            by_leaf=weighting.by_leaf,
-            scale=weighting.scale,
+            by_place=None if by_row is None else by_row[sample_at],
+            by_leaf=rows.weighting.by_leaf,
+            scale=rows.weighting.scale,
         )
 
     @property

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from copy import copy, deepcopy
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +16,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_consistent_length
 from sklearn.utils.metaestimators import available_if
 
-from leafkernel import forests
+from leafkernel import forests, saving
 from leafkernel._memory import available_bytes, format_bytes, parse_bytes
 from leafkernel._progress import progress_bar
 from leafkernel._repr import FittedRepr
@@ -344,6 +346,87 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         )
         fitted._weigh(fitted.kernel_.forest, n_threads)
         return fitted
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write this fitted object to a folder, as plain arrays.
+
+        The forest is written as a skops file, or in the format of its own library for LightGBM,
+        XGBoost and CatBoost. A save that was there is replaced when all of the new one is written,
+        and stays as it was if this fails.
+
+        Parameters
+        ----------
+        folder : str or path-like
+            The folder: a new one, an empty one, or one with an earlier save.
+
+        Returns
+        -------
+        pathlib.Path
+            The folder.
+
+        See Also
+        --------
+        load : Read it again.
+        """
+        saving.write(Inside.of(self), folder)
+        return Path(folder)
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | os.PathLike[str],
+        *,
+        weight_scheme: Any = None,
+        forest: Any = None,
+        trusted: Sequence[str] = (),
+        verify: bool = True,
+    ) -> ForestProximity:
+        """Return a fitted object from a folder that :meth:`save` wrote.
+
+        The arrays are mapped into memory: they are read when they are used, and several processes
+        share them. Nothing in the folder is run as code.
+
+        Parameters
+        ----------
+        folder : str or path-like
+            The folder.
+        weight_scheme : WeightScheme or callable, default=None
+            The scheme, where it is one of your own, which is not saved.
+        forest : estimator, default=None
+            The fitted forest, to use instead of the one in the folder; needed where its class is
+            one of your own, which is not saved.
+        trusted : sequence of str, default=()
+            Types in the forest that skops does not know and that you trust.
+        verify : bool, default=True
+            Whether to compare the checksums of all files first. Without, opening takes less time;
+            ``leafkernel.saving.verify(folder)`` does it later. Ids that point into memory are
+            checked either way.
+
+        Returns
+        -------
+        ForestProximity
+            The fitted object.
+
+        Raises
+        ------
+        leafkernel.saving.DamagedError
+            If the folder is damaged, incomplete, or written by a newer leafkernel.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> prox = ForestProximity.from_leaves([[1, 4], [1, 5], [2, 5]])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     ForestProximity.load(prox.save(folder)).n_trees_
+        2
+        """
+        check_flag("verify", verify)
+        found = saving.read(
+            folder, weight_scheme=weight_scheme, forest=forest, trusted=trusted, verify=verify
+        )
+        prox = cls(None)
+        prox.__dict__.update(found)
+        return prox
 
     def proximity(self, X: Any = None, *, sort: bool = True) -> csr_array:
         """Return the proximities of samples to the training samples.

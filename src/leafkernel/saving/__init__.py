@@ -1,0 +1,234 @@
+"""Fitted proximities on disk: plain arrays, mapped into memory when they are read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import leafkernel._native as core
+from leafkernel import forests
+from leafkernel._progress import track
+from leafkernel._targets import Targets
+from leafkernel._validation import check_dtype
+from leafkernel.incidence import Coordinates, Incidence, WeighedRows
+from leafkernel.inside import Inside
+from leafkernel.kernel import LeafKernel
+from leafkernel.leaf_index import ForestStats, LeafIndex, Samples
+from leafkernel.leaf_maps import query_weights
+from leafkernel.saving._folder import (
+    DamagedError,
+    FolderReader,
+    FolderWriter,
+    reading,
+    writing,
+)
+from leafkernel.saving._forest import read_forest, write_forest
+from leafkernel.saving._labels import read_index, read_values, write_index, write_values
+from leafkernel.schemes import WeightScheme, find_scheme
+from leafkernel.weighting import Weighting
+
+__all__ = ["DamagedError", "read", "verify", "write"]
+
+_SAMPLES = ("leaf", "in_bag_weights", "oob_flags", "feature_values", "labels")
+_STATS = ("leaf_offsets", "leaf_mass", "in_bag_masses", "weights_of_trees")
+_FACTORS = ("by_sample", "by_leaf", "by_entry")
+_LISTS = ("offsets", "members", "weights", "sample_at")
+_PARAMS = ("diagonal", "symmetrize", "n_jobs", "max_memory", "progress")
+
+
+def write(inside: Inside, folder: str | os.PathLike[str]) -> None:
+    """Write a fitted proximity to a folder."""
+    prox, kernel, samples, stats = inside.prox, inside.kernel, inside.samples, inside.stats
+    values: dict[str, Any] = {}
+    with writing(Path(folder), values) as writer:
+        put = writer.array
+        values["params"] = {name: getattr(prox, name) for name in _PARAMS}
+        values["params"]["dtype"] = kernel.dtype.name
+        values["params"]["engine"] = prox.engine if isinstance(prox.engine, str) else "auto"
+        values["scheme"] = _write_scheme(writer, inside.scheme)
+        values["forest"] = write_forest(writer, prox.forest_, inside.forest)
+        values["samples"] = {name: put(name, getattr(samples, name)) for name in _SAMPLES}
+        values["stats"] = {name: put(name, getattr(stats, name)) for name in _STATS}
+        paths = stats.features_on_paths
+        values["paths"] = (
+            None
+            if paths is None
+            else [put("path_offsets", paths[0]), put("path_features", paths[1])]
+        )
+        values["query"] = _write_weights(writer, "query", kernel.query)
+        values["reference"] = _write_weights(writer, "reference", kernel.reference)
+        lists = kernel.index.lists
+        values["lists"] = {name: put(f"list_{name}", getattr(lists, name)) for name in _LISTS}
+        values["own_diagonal"] = put("own_diagonal", kernel.own_diagonal)
+        values["packed_oob"] = put("packed_oob", kernel.packed_oob)
+        values["sample_weight"] = put("sample_weight", prox._sample_weight)
+        values["targets"] = write_values(writer, "targets", prox.y_)
+        values["index"] = write_index(writer, prox.index_)
+        values["n_features"] = int(prox.n_features_in_)
+        names = getattr(prox, "feature_names_in_", None)
+        values["feature_names"] = None if names is None else [str(name) for name in names]
+
+
+def read(
+    folder: str | os.PathLike[str],
+    *,
+    weight_scheme: Any = None,
+    forest: Any = None,
+    trusted: Sequence[str] = (),
+    verify: bool = True,
+) -> dict[str, Any]:
+    """Return the attributes of a fitted proximity from a folder."""
+    return reading(
+        Path(folder), lambda reader: _read(reader, weight_scheme, forest, trusted), verify=verify
+    )
+
+
+def verify(folder: str | os.PathLike[str]) -> None:
+    """Compare the checksums of a saved proximity with its files; raise if one differs.
+
+    Parameters
+    ----------
+    folder : str or path-like
+        The folder that ``ForestProximity.save`` wrote.
+    """
+    reading(Path(folder), lambda _: {}, verify=True)
+
+
+def _read(
+    reader: FolderReader, weight_scheme: Any, forest: Any, trusted: Sequence[str]
+) -> dict[str, Any]:
+    values = reader.values
+    params = dict(values["params"])
+    scheme = _read_scheme(reader, values["scheme"], weight_scheme)
+    estimator, router = read_forest(reader, values["forest"], forest, trusted)
+    router = forests.adapt(estimator) if router is None else router
+    samples = Samples(**_arrays(reader, values["samples"]))
+    paths = values["paths"]
+    stats = ForestStats(
+        **_arrays(reader, values["stats"]),
+        features_on_paths=None if paths is None else (reader.need(paths[0]), reader.need(paths[1])),
+        track=partial(track, enabled=params["progress"]),
+    )
+    if not np.array_equal(router.leaf_offsets, stats.leaf_offsets):
+        raise ValueError(
+            f"{router} has other leaves than the forest that this proximity was saved with; give "
+            "the very model."
+        )
+    kernel = _read_kernel(reader, scheme, samples, stats, params)
+    targets = Targets(None)
+    targets.values = read_values(reader, values["targets"])
+    return {
+        **params,
+        "dtype": kernel.dtype.type,
+        "forest": estimator,
+        "weight_scheme": scheme,
+        "scheme_": scheme,
+        "forest_": estimator,
+        "kernel_": kernel,
+        "n_trees_": stats.n_trees,
+        "n_leaves_": stats.n_leaves,
+        "n_samples_fit_": samples.n_samples,
+        "n_features_in_": values["n_features"],
+        **_named(values["feature_names"]),
+        "y_": targets.values,
+        "index_": read_index(reader, values["index"]),
+        "_targets": targets,
+        "_samples": samples,
+        "_sample_weight": reader.array(values["sample_weight"]),
+        "_router": router,
+    }
+
+
+def _read_kernel(
+    reader: FolderReader,
+    scheme: WeightScheme,
+    samples: Samples,
+    stats: ForestStats,
+    params: dict[str, Any],
+) -> LeafKernel:
+    values, dtype = reader.values, check_dtype(params["dtype"])
+    symmetrized = values["query"]["columns"] != values["samples"]["leaf"]
+    coordinates = Coordinates.of_leaves(stats.leaf_offsets)
+    coordinates = coordinates.twice() if symmetrized else coordinates
+    incidence = Incidence.of(reader.need(values["query"]["columns"]), coordinates)
+    query = _read_weights(reader, values["query"], incidence)
+    # What a scheme gives for each leaf is made once, here, for all queries to come.
+    weighting, factor = query_weights(scheme, samples.rows(slice(0, 1)), stats, dtype)
+    if factor is not None and not symmetrized:
+        query = replace(query, weighting=replace(query.weighting, by_leaf=weighting.by_leaf))
+    same = values["reference"] == values["query"]
+    reference = query if same else _read_weights(reader, values["reference"], incidence)
+    index = LeafIndex.from_lists(reference, core.LeafLists(**_arrays(reader, values["lists"])))
+    packed_oob = reader.array(values["packed_oob"])
+    return LeafKernel(
+        scheme=scheme,
+        forest=stats,
+        query=query,
+        reference=reference,
+        index=index,
+        dtype=dtype,
+        symmetrize=symmetrized,
+        own_diagonal=reader.array(values["own_diagonal"]),
+        packed_oob=packed_oob,
+        oob_by_place=None if packed_oob is None else packed_oob[index.sample_at],
+        leaf_factor=None if symmetrized else factor,
+    )
+
+
+def _write_weights(writer: FolderWriter, side: str, rows: WeighedRows) -> dict[str, Any]:
+    weighting = rows.weighting
+    return {
+        "columns": writer.array(f"{side}_columns", rows.incidence.columns),
+        "scale": weighting.scale.hex(),
+        **{name: writer.array(f"{side}_{name}", getattr(weighting, name)) for name in _FACTORS},
+    }
+
+
+def _read_weights(reader: FolderReader, told: dict[str, Any], incidence: Incidence) -> WeighedRows:
+    factors = {name: reader.array(told[name]) for name in _FACTORS}
+    return WeighedRows(incidence, Weighting(float.fromhex(told["scale"]), **factors))
+
+
+def _write_scheme(writer: FolderWriter, scheme: WeightScheme) -> dict[str, Any]:
+    if not type(scheme).__module__.startswith("leafkernel.schemes."):
+        return {"own": scheme.name}
+    told: dict[str, Any] = {"name": scheme.name, "parameters": {}, "arrays": {}}
+    for field in fields(scheme):  # type: ignore[arg-type]  # all of ours are data classes
+        value = getattr(scheme, field.name)
+        if value is None or isinstance(value, (bool, int, float, str)):
+            told["parameters"][field.name] = value
+        else:
+            told["arrays"][field.name] = writer.array(f"scheme_{field.name}", np.asarray(value))
+    return told
+
+
+def _read_scheme(reader: FolderReader, told: dict[str, Any], given: Any) -> WeightScheme:
+    if "own" in told:
+        if given is None:
+            raise ValueError(
+                f"the weight scheme {told['own']!r} of this proximity is one of your own, which is "
+                "not saved; load with weight_scheme=..., the scheme."
+            )
+        scheme = find_scheme(given)
+        if scheme.name != told["own"]:
+            raise ValueError(
+                f"this proximity was saved with the scheme {told['own']!r}, but weight_scheme is "
+                f"{scheme.name!r}; give the same, and use reweigh for another."
+            )
+        return scheme
+    plain = find_scheme(told["name"])
+    return type(plain)(**told["parameters"], **_arrays(reader, told["arrays"]))
+
+
+def _arrays(reader: FolderReader, told: dict[str, str | None]) -> dict[str, Any]:
+    return {name: reader.array(at) for name, at in told.items()}
+
+
+def _named(names: list[str] | None) -> dict[str, Any]:
+    return {} if names is None else {"feature_names_in_": np.array(names, dtype=object)}

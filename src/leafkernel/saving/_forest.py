@@ -1,0 +1,146 @@
+"""Forests on disk, in the format of their own library or as a skops file: never as a pickle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from leafkernel import forests
+from leafkernel._optional import require
+from leafkernel.forests.custom import CustomForest
+from leafkernel.saving._folder import DamagedError, FolderReader, FolderWriter
+
+# Types that skops does not trust, because a damaged tree leads its walk out of memory. leafkernel
+# checks every node of such trees before it walks them.
+_CHECKED = frozenset(
+    {
+        "sklearn.tree._tree.Tree",
+        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    }
+)
+
+# Models that their own library writes: the file, and the classes that read it again.
+_OWN_FORMATS = {
+    "lightgbm": ("forest.txt", ("Booster",)),
+    "xgboost": (
+        "forest.json",
+        ("XGBClassifier", "XGBRegressor", "XGBRFClassifier", "XGBRFRegressor", "XGBRanker"),
+    ),
+    "catboost": (
+        "forest.cbm",
+        ("CatBoostClassifier", "CatBoostRegressor", "CatBoostRanker", "CatBoost"),
+    ),
+}
+
+
+def write_forest(
+    writer: FolderWriter, estimator: Any, router: forests.FittedForest
+) -> dict[str, Any]:
+    """Write a fitted forest; return what is needed to read it."""
+    if isinstance(estimator, forests.RawLeaves):
+        return {
+            "kind": "leaves",
+            "in_bag": _optional(writer, "forest_in_bag", estimator.in_bag),
+            "tree_weights": _optional(writer, "forest_tree_weights", estimator.tree_weights),
+            **_write_ids(writer, estimator.leaf_ids_),
+        }
+    if isinstance(router, CustomForest):
+        return {
+            "kind": "custom",
+            "name": str(router),
+            "n_features": router._n_features,
+            **_write_ids(writer, router._ids),
+        }
+    library = type(estimator).__module__.partition(".")[0]
+    if library in _OWN_FORMATS:
+        name, classes = _OWN_FORMATS[library]
+        kind = next((n for n in classes if type(estimator).__name__ == n), "Booster")
+        model = estimator
+        if library == "lightgbm":  # the wrapper has no format; its booster tells all leaves
+            model = getattr(estimator, "booster_", estimator)
+        model.save_model(str(writer.file(name)))
+        return {"kind": library, "class": kind, "file": writer.add(name)}
+    skops = require("skops.io", extra="save")
+    try:
+        skops.dump(estimator, writer.file("forest.skops"))
+    except Exception as error:
+        raise TypeError(
+            f"skops cannot write {estimator!r} ({error}); save the proximity of a model that it "
+            "can write, or save its leaves with ForestProximity.from_leaves."
+        ) from error
+    return {"kind": "skops", "file": writer.add("forest.skops")}
+
+
+def read_forest(
+    reader: FolderReader, told: dict[str, Any], given: Any, trusted: Sequence[str]
+) -> tuple[Any, forests.FittedForest | None]:
+    """Return the forest and, where only its training tells the leaves, what routes to them."""
+    kind = told.get("kind")
+    if given is not None and kind != "custom":
+        return given, None
+    if kind == "leaves":
+        raw = forests.RawLeaves(
+            in_bag=reader.array(told["in_bag"]), tree_weights=reader.array(told["tree_weights"])
+        )
+        raw.leaf_ids_ = _read_ids(reader, told)
+        raw.n_features_in_ = len(raw.leaf_ids_)
+        return raw, None
+    if kind == "custom":
+        if given is None:
+            raise ValueError(
+                f"the forest of this proximity, {told['name']}, is a class of your own, which is "
+                "not saved; load with forest=..., the fitted forest."
+            )
+        router = CustomForest(given)
+        router._n_features = int(told["n_features"])
+        router._ids = _read_ids(reader, told)
+        sizes = [len(ids) + 1 for ids in router._ids]
+        router.leaf_offsets = np.concatenate([[0], np.cumsum(sizes)])
+        return given, router
+    path = reader.path(told["file"])
+    if kind == "skops":
+        return _load_skops(path, trusted), None
+    if kind not in _OWN_FORMATS or told["class"] not in ("Booster", *_OWN_FORMATS[kind][1]):
+        raise DamagedError(f"{reader.folder} names a forest of an unknown kind, {kind!r}.")
+    library = require(kind, extra="boosting")
+    if kind == "lightgbm":
+        return library.Booster(model_file=str(path)), None
+    model = getattr(library, told["class"])()
+    model.load_model(str(path))
+    return model, None
+
+
+def _load_skops(path: Path, trusted: Sequence[str]) -> Any:
+    skops = require("skops.io", extra="save")
+    try:
+        unknown = {*skops.get_untrusted_types(file=path)} - _CHECKED - {*trusted}
+        if not unknown:
+            return skops.load(path, trusted=[*_CHECKED, *trusted])
+    except Exception as error:
+        raise DamagedError(
+            f"{path} cannot be read as a model ({type(error).__name__}: {error}); it is damaged, "
+            "or of another version of scikit-learn."
+        ) from error
+    raise TypeError(
+        f"the forest holds types that skops does not know: {', '.join(sorted(unknown))}. If you "
+        f"trust them, load with trusted={sorted(unknown)}."
+    )
+
+
+def _optional(writer: FolderWriter, name: str, values: Any) -> str | None:
+    return None if values is None else writer.array(name, np.asarray(values))
+
+
+def _write_ids(writer: FolderWriter, ids: list[Any]) -> dict[str, Any]:
+    sizes = np.cumsum([0, *map(len, ids)])
+    return {
+        "ids": writer.array("forest_ids", np.concatenate(ids)),
+        "id_offsets": writer.array("forest_id_offsets", sizes),
+    }
+
+
+def _read_ids(reader: FolderReader, told: dict[str, Any]) -> list[Any]:
+    return np.split(reader.need(told["ids"]), reader.need(told["id_offsets"])[1:-1])
