@@ -89,7 +89,7 @@ def open_page(browser, path, repeats):
         page.goto(path.as_uri())
         page.wait_for_selector("html[data-ready=true]", timeout=120_000)
         ready.append(page.evaluate("window.leafkernelReadyMs"))
-        # From asking for a row until its neighbours stand in the panel and the frame is drawn.
+        # From asking for a row until its neighbors stand in the panel and the frame is drawn.
         answers.append(page.evaluate(ASK))
         frames.append(page.evaluate(FRAME))
         page.close()

@@ -58,7 +58,7 @@ def main():
         points_new = model.transform(X_new)
         neighbors = KNeighborsClassifier(10).fit(model.embedding_, y)
         right = neighbors.score(points_new, y_new)
-        print(f"{name}: 10 nearest neighbours in the plane get {right:.1%} right")
+        print(f"{name}: 10 nearest neighbors in the plane get {right:.1%} right")
         plot_embedding(model, y, new=points_new, y_new=y_new, legend=False, ax=ax)
         ax.set_title(f"{name}: {right:.0%} of new digits right", fontsize=12)
         ax.set_axis_off()
@@ -95,7 +95,7 @@ def beside(ax, points):
 
 
 def draw_digit(ax, pixels, point, color, at=None, zoom=1.6):
-    """Put the image of a digit at, or beside, a point, in a frame of its colour."""
+    """Put the image of a digit at, or beside, a point, in a frame of its color."""
     image = OffsetImage(pixels.reshape(8, 8), cmap="gray_r", zoom=zoom, interpolation="nearest")
     options = {"pad": 0.1, "bboxprops": {"edgecolor": color, "linewidth": 1.8}, "zorder": 6}
     if at is None:
@@ -118,7 +118,7 @@ def explain(ax, X, typical, accuracy):
         "Dots: the digits that the forest was trained on.\n"
         "Triangles: new digits, placed by the same model.\n\n"
         "In the titles: how many new digits are right by their\n"
-        "10 nearest neighbours in the plane. The forest itself,\n"
+        "10 nearest neighbors in the plane. The forest itself,\n"
         f"with all its leaves, gets {accuracy:.0%} right."
     )
     ax.text(0.04, 0.44, text, transform=ax.transAxes, va="top", fontsize=11, linespacing=1.35)

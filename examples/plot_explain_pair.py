@@ -1,4 +1,4 @@
-"""Ask a forest why one tumour is like another, and where it parts from a third.
+"""Ask a forest why one tumor is like another, and where it parts from a third.
 
 python examples/plot_explain_pair.py [--out docs/images/explain-pair.png]
 """
@@ -39,27 +39,27 @@ def main():
     forest = RandomForestClassifier(500, random_state=0).fit(X, y)
     prox = ForestProximity(forest, weight_scheme="gap").fit(X, y)
 
-    # A tumour that the forest calls malignant, but not without a doubt.
+    # A tumor that the forest calls malignant, but not without a doubt.
     chances = forest.predict_proba(X_new)[:, list(forest.classes_).index("malignant")]
-    tumour = X_new.iloc[[int(np.argmin(np.abs(chances - 0.85)))]]
-    print(explain_prediction(prox, tumour, n=5), end="\n\n")
+    tumor = X_new.iloc[[int(np.argmin(np.abs(chances - 0.85)))]]
+    print(explain_prediction(prox, tumor, n=5), end="\n\n")
 
     # The training row that counts most for that, and the benign one that counts most against it.
-    similarity = prox.proximity(tumour).toarray()[0]
+    similarity = prox.proximity(tumor).toarray()[0]
     like = int(np.argmax(np.where(y == "malignant", similarity, -1)))
     unlike = int(np.argmax(np.where(y == "benign", similarity, -1)))
     # Rows have the labels of the data frame.
     names = X.index[like], X.index[unlike]
-    alike, apart = (explain_pair(prox, tumour, name) for name in names)
+    alike, apart = (explain_pair(prox, tumor, name) for name in names)
     print(f"Why it is like row {names[0]}, which is malignant\n{alike}\n")
     print(f"And like row {names[1]}, which is benign, or not\n{apart}\n")
 
-    draw(X, tumour.iloc[0], (like, alike), (unlike, apart), out)
+    draw(X, tumor.iloc[0], (like, alike), (unlike, apart), out)
     print(f"Picture saved to {out}")
 
 
-def draw(X, tumour, like, unlike, out):
-    """Bars of what decides beside where both tumours lie, for a pair alike and a pair apart."""
+def draw(X, tumor, like, unlike, out):
+    """Bars of what decides beside where both tumors lie, for a pair alike and a pair apart."""
     figure, axes = plt.subplots(
         2, 2, figsize=(12, 8), width_ratios=(1, 2), layout="constrained", sharey="row"
     )
@@ -68,7 +68,7 @@ def draw(X, tumour, like, unlike, out):
     bars, ranks = axes[0]
     bars.barh(range(N_FEATURES), 100 * alike.shares[deciding], color="0.72", height=0.62)
     title(
-        bars, f"Why is a new tumour like this malignant one? Together in {len(alike.trees)}", alike
+        bars, f"Why is a new tumor like this malignant one? Together in {len(alike.trees)}", alike
     )
     bars.set_xlabel("share of the decision, %")
     for place, f in enumerate(deciding):
@@ -76,7 +76,7 @@ def draw(X, tumour, like, unlike, out):
         ranks.barh(place, high - low, left=low, height=0.62, color="#ddcc77", alpha=0.75, zorder=1)
         write(ranks, low, place, alike.low[f], "right")
         write(ranks, high, place, alike.high[f], "left")
-    mark(ranks, X, deciding, tumour, X.iloc[row], MALIGNANT, "the malignant training tumour")
+    mark(ranks, X, deciding, tumor, X.iloc[row], MALIGNANT, "the malignant training tumor")
     ranks.barh([0], [0], color="#ddcc77", label="while both are in here, they stay together")
 
     row, apart = unlike
@@ -90,7 +90,7 @@ def draw(X, tumour, like, unlike, out):
         thresholds = apart.partings.thresholds[apart.partings.features == f]
         at = [rank(X, f, threshold) for threshold in thresholds]
         cuts.vlines(at, place - 0.31, place + 0.31, color="#aa3377", alpha=0.25, linewidth=1.5)
-    mark(cuts, X, parting, tumour, X.iloc[row], BENIGN, "the benign training tumour")
+    mark(cuts, X, parting, tumor, X.iloc[row], BENIGN, "the benign training tumor")
     cuts.vlines([], 0, 0, color="#aa3377", label="a split at which they part, in one tree")
 
     for (bars, right), features in zip(axes, (deciding, parting), strict=True):
@@ -100,7 +100,7 @@ def draw(X, tumour, like, unlike, out):
         bars.tick_params(axis="y", length=0)
         right.set(xlim=(-0.02, 1.02))
         right.set_xticks([0, 0.25, 0.5, 0.75, 1], ["lowest", "25%", "median", "75%", "highest"])
-        right.set_xlabel("values, by their rank among the training tumours")
+        right.set_xlabel("values, by their rank among the training tumors")
         right.spines[["top", "right", "left"]].set_visible(False)
         right.tick_params(axis="y", length=0)
         right.legend(loc="lower left", bbox_to_anchor=(0.015, 0.02), edgecolor="0.85", framealpha=1)
@@ -115,7 +115,7 @@ def title(axis, text, explained):
 
 
 def rank(X, feature, value):
-    """The share of training tumours with a smaller value, ties halved."""
+    """The share of training tumors with a smaller value, ties halved."""
     column = np.sort(X.iloc[:, feature])
     return np.mean([np.searchsorted(column, value, side) for side in ("left", "right")]) / len(X)
 
@@ -128,16 +128,16 @@ def write(axis, at, place, end, side):
 
 
 def mark(axis, X, features, new, known, color, name):
-    """Show the values of both tumours."""
+    """Show the values of both tumors."""
     places = np.arange(len(features))
     axis.hlines(places, 0, 1, color="0.9", linewidth=1, zorder=0)
-    for row, marker, size, colour, label in (
+    for row, marker, size, shade, label in (
         (known, "o", 62, color, name),
-        (new, "*", 130, NEW, "the new tumour"),
+        (new, "*", 130, NEW, "the new tumor"),
     ):
         at = [rank(X, f, row.iloc[f]) for f in features]
         axis.scatter(
-            at, places, s=size, marker=marker, color=colour, label=label, zorder=3,
+            at, places, s=size, marker=marker, color=shade, label=label, zorder=3,
             edgecolors="white", linewidths=0.7,
         )  # fmt: skip
 

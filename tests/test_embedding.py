@@ -66,7 +66,7 @@ def test_leaf_pca_is_pca_of_the_leaf_map(digits, forest, scheme, solver):
         assert_allclose(getattr(found, name), getattr(dense, name), rtol=1e-3)
 
 
-def test_leaf_pca_of_a_symmetrised_kernel(digits, forest):
+def test_leaf_pca_of_a_symmetrized_kernel(digits, forest):
     X, y, X_new, _ = digits
     prox = fitted(forest, digits, "gap", symmetrize=True)
     found = LeafPCA(prox, n_components=2).fit(X, y)
@@ -269,7 +269,7 @@ def test_pairs_that_nothing_can_tell_apart_are_given_with_a_warning():
     assert_allclose(vectors.T @ vectors, np.eye(3), atol=1e-12)
 
 
-def test_pictures_of_exact_oob_from_its_neighbours(digits):
+def test_pictures_of_exact_oob_from_its_neighbors(digits):
     if importlib.util.find_spec("openTSNE") is None:
         pytest.skip("openTSNE is not installed")
     X, y, X_new, _ = digits

@@ -68,7 +68,7 @@ WEIGHT_CHECKS = (
 
 
 def expected_failures(estimator):
-    """Checks that fail, each for a reason that is part of the documented behaviour."""
+    """Checks that fail, each for a reason that is part of the documented behavior."""
     failures = {}
     if estimator.weight_scheme in ("gap", "oob_separable"):
         failures["check_transformer_general"] = TWO_ROLES

@@ -118,7 +118,7 @@ def test_covariances_must_be_one_function(wine):
         ForestKernel(gap)(X)
 
 
-def test_graphs_for_neighbours_and_clusters(wine):
+def test_graphs_for_neighbors_and_clusters(wine):
     X, y = wine
     forest = RandomForestClassifier(40, random_state=0)
     graph = ProximityNeighborsTransformer(ForestProximity(forest, "uniform"), n_neighbors=12)
@@ -168,7 +168,7 @@ def test_samples_that_are_alike_stay_together(iris):
     assert adjusted_rand_score(whole, labels) > 0.95
 
 
-def test_more_neighbours_than_samples_are_all_of_them(wine):
+def test_more_neighbors_than_samples_are_all_of_them(wine):
     X, y = wine
     graph = ProximityNeighborsTransformer(n_neighbors=500, mode="proximity", random_state=0)
     assert graph.fit_transform(X, y).shape == (178, 178)

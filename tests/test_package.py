@@ -104,6 +104,16 @@ def test_all_of_the_front_door_is_there():
     }
 
 
+def test_only_the_inside_reaches_into_a_fit():
+    """Tasks, plots and pages ask `Inside`, so that what a fit holds can change in one place."""
+    package = Path(leafkernel.__file__).parent
+    reaching = re.compile(r"\.kernel_\b|prox(imity)?_?\._(?!figures)[a-z]")
+    for path in package.rglob("*.py"):
+        if path.name not in ("proximity.py", "inside.py") or path.parent != package:
+            found = [line for line in path.read_text("utf-8").splitlines() if reaching.search(line)]
+            assert not found, f"{path.name}: {found}"
+
+
 def public_callables():
     """Every public function and method of the package's front doors, by name."""
     found = {}

@@ -385,7 +385,7 @@ def test_outlier_errors():
         plot_outliers([1.0, 2.0], ["a", "b", "c"])
 
 
-# --- Neighbours
+# --- Neighbors
 
 
 def test_bars_are_proximities(fitted, iris):

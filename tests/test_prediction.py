@@ -124,7 +124,7 @@ def test_quantiles_of_any_targets_and_levels(leaves, levels, seed):
     found = ProximityRegressor(prox).fit(leaves, y).predict_quantiles(leaves, levels)
     P = prox.proximity(leaves).toarray()
     expected = [[weighted_quantile(y, row, level) for level in levels] for row in P]
-    # Where a share meets a level to rounding, either neighbour is right: the median of the two.
+    # Where a share meets a level to rounding, either neighbor is right: the median of the two.
     shares = np.cumsum(P[:, np.argsort(y, kind="stable")], axis=1) / P.sum(1, keepdims=True)
     near = np.abs(shares[:, :, None] - np.array(levels)).min(axis=1)
     clear = (near > 1e-6) | (near < 1e-12)
@@ -156,7 +156,7 @@ def test_quantiles_agree_with_quantile_forest(friedman):
     ours = model.predict_quantiles(X_new, levels)
     expected = theirs.predict(X_new, quantiles=levels, interpolation="nearest")
     spread = y.std()
-    # They interpolate between targets and we do not: as far apart as neighbouring targets are.
+    # They interpolate between targets and we do not: as far apart as neighboring targets are.
     assert np.abs(ours - expected).mean() < 0.03 * spread
     assert np.corrcoef(ours.ravel(), expected.ravel())[0, 1] > 0.995
 

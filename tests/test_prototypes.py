@@ -128,7 +128,7 @@ def test_all_samples_cover_all(wine):
     assert_allclose(list(everything.coverage.values()), 1)
 
 
-def test_neighbours_of_no_proximity_are_none():
+def test_neighbors_of_no_proximity_are_none():
     leaves = np.array([[0, 0], [0, 0], [1, 1], [1, 1], [2, 2]])
     prox = ForestProximity.from_leaves(leaves)
     found = class_prototypes(prox, np.arange(5.0)[:, None], [0, 0, 1, 1, 1], n_neighbors=4)

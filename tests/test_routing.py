@@ -57,7 +57,7 @@ def test_leaves_equal_apply(seed, n_features, n_new, kind, max_depth, missing, s
 
 
 def test_thresholds_between_floats_are_compared_as_in_float64():
-    """Neighbouring float32 values: the float64 midpoint between them is no float32."""
+    """Neighboring float32 values: the float64 midpoint between them is no float32."""
     rng = np.random.default_rng(0)
     values = np.float32(1.0) + np.arange(200, dtype=np.float32) * np.finfo(np.float32).eps
     X = rng.permutation(values)[:, None]

@@ -1,4 +1,4 @@
-"""Matrix, blocks, neighbours, graph, maps, operator and averages are views of the same P."""
+"""Matrix, blocks, neighbors, graph, maps, operator and averages are views of the same P."""
 
 import warnings
 

@@ -124,7 +124,7 @@ def test_the_prediction_is_recovered_from_leaves_and_their_values(animal):
 
 
 def mean_of_leaves(model, forest, X):
-    """The mean over trees of what their leaves predict, classes normalised."""
+    """The mean over trees of what their leaves predict, classes normalized."""
     values = []
     for member in getattr(model, "estimators_", [model]):
         tree = member.tree_

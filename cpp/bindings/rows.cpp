@@ -1,4 +1,4 @@
-// Products to rows, neighbours, sums and counts.
+// Products to rows, neighbors, sums and counts.
 #include <limits>
 
 #include "arrays.hpp"

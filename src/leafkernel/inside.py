@@ -81,6 +81,17 @@ class Inside:
         return self.prox._samples
 
     @property
+    def sample_weight(self) -> Array | None:
+        """The sample weights that fit was given."""
+        return self.prox._sample_weight
+
+    @property
+    def has_own_diagonal(self) -> bool:
+        """Whether training samples are similar to themselves."""
+        own = self.kernel.own_diagonal
+        return self.scheme.own_proximity != 0 if own is None else bool(own.any())
+
+    @property
     def targets(self) -> Targets:
         """The targets that fit was given."""
         return self.prox._targets
@@ -118,8 +129,7 @@ class Inside:
     @property
     def is_out_of_bag(self) -> bool:
         """Whether P times y is the forest's out-of-bag prediction of the training samples."""
-        own = self.kernel.own_diagonal
-        return self.predicts and self.scheme.out_of_bag and (own is None or not own.any())
+        return self.predicts and self.scheme.out_of_bag and not self.has_own_diagonal
 
     def require_maps(self, what: str) -> None:
         """Refuse a scheme without query and reference maps."""

@@ -517,7 +517,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         Parameters
         ----------
         X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
-            As in :meth:`proximity`. A training sample is never its own neighbour.
+            As in :meth:`proximity`. A training sample is never its own neighbor.
         n_neighbors : int, default=10
             Number of neighbors.
         by : {"value", "magnitude"}, default="value"
@@ -539,7 +539,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         n_neighbors = check_count("n_neighbors", n_neighbors)
         available = inside.n_samples - (X is None)
         if n_neighbors > available:
-            not_itself = ", a sample not being its own neighbour" if X is None else ""
+            not_itself = ", a sample not being its own neighbor" if X is None else ""
             raise ValueError(
                 f"n_neighbors={n_neighbors}, but there are only {available} training samples to "
                 f"choose from{not_itself}; ask for fewer, or fit on more."
@@ -606,13 +606,13 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         n_neighbors: int = 10,
         mode: Literal["proximity", "distance"] = "proximity",
     ) -> csr_array:
-        """Return the graph of nearest neighbours.
+        """Return the graph of nearest neighbors.
 
         Each row has ``n_neighbors`` stored entries, columns ascending.
 
         With ``mode="distance"`` it is what scikit-learn takes for ``metric="precomputed"``: entries
         by growing distance, and for training samples one entry more, the sample itself at distance
-        0. Clustering and embedding look at more neighbours than one thinks: give DBSCAN several
+        0. Clustering and embedding look at more neighbors than one thinks: give DBSCAN several
         times its ``min_samples``, and t-SNE three times its ``perplexity``.
 
         Parameters
@@ -620,7 +620,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
             As in :meth:`proximity`.
         n_neighbors : int, default=10
-            Number of neighbours.
+            Number of neighbors.
         mode : {"proximity", "distance"}, default="proximity"
             Whether edges hold the proximity p or the distance 1 - p (0 where p > 1, as
             "oob_separable" can give). Entries that are zero are stored.
@@ -656,7 +656,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         Returns
         -------
         csr_array of shape (m, L)
-            Q, such that P = Q Wᵀ off the diagonal; (m, 2L) where the kernel is symmetrised.
+            Q, such that P = Q Wᵀ off the diagonal; (m, 2L) where the kernel is symmetrized.
         """
         inside = Inside.of(self)
         samples = inside.route_if_given(X)
@@ -669,7 +669,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         Returns
         -------
         csr_array of shape (n, L)
-            W, such that P = Q Wᵀ off the diagonal; (n, 2L) where the kernel is symmetrised.
+            W, such that P = Q Wᵀ off the diagonal; (n, 2L) where the kernel is symmetrized.
         """
         inside = Inside.of(self)
         inside.require_maps("reference map")
@@ -847,7 +847,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         -------
         ndarray of str of shape (L,)
             Names; (2L,) with the prefixes ``query_`` and ``reference_`` where the kernel is
-            symmetrised.
+            symmetrized.
         """
         inside = Inside.of(self)
         check_names_out(inside.prox, input_features)

@@ -1,4 +1,4 @@
-// THE loop: every result of the engine (matrix, neighbours, sums, counts) is a reducer fed by it.
+// THE loop: every result of the engine (matrix, neighbors, sums, counts) is a reducer fed by it.
 //
 //     leaves of row i      leaf lists                       row i of P
 //     (leaf, q) ...        leaf -> (place, w) ...           (place, value) ...

@@ -1,6 +1,6 @@
 // Sends samples down packed trees to their leaves, exactly as the library that grew them would.
 //
-// Trees are laid out so that siblings are neighbours: a step is `node = left + (x > threshold)`,
+// Trees are laid out so that siblings are neighbors: a step is `node = left + (x > threshold)`,
 // without a branch. A leaf points at itself, so samples of a group may arrive at different depths.
 // Groups of samples walk together to keep many loads in flight, and blocks of samples stay on one
 // tree while its nodes are in cache. Samples that share a leaf of the first tree walk side by side:

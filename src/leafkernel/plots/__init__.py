@@ -5,9 +5,9 @@ a picture has several panels they are the ``child_axes`` of what is returned. No
 no setting of matplotlib is changed. matplotlib is only imported when something is drawn
 (``leafkernel[plot]``).
 
-Whatever colours samples is read as follows: text, booleans, and whole numbers of at most 20 kinds
-are classes, in colours that the colour-blind can tell apart (up to 8 of them); other numbers are
-numbers, and get a colour bar.
+Whatever colors samples is read as follows: text, booleans, and whole numbers of at most 20 kinds
+are classes, in colors that the color-blind can tell apart (up to 8 of them); other numbers are
+numbers, and get a color bar.
 """
 
 from leafkernel.plots.embedding import plot_embedding

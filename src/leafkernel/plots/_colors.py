@@ -1,4 +1,4 @@
-"""What samples are coloured by, and the legend that says so."""
+"""What samples are colored by, and the legend that says so."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from leafkernel.plots._style import Array, check_same_length, matplotlib, short
 
-# Okabe and Ito's palette with grey for black, the colours that stand out on white first.
+# Okabe and Ito's palette with grey for black, the colors that stand out on white first.
 OKABE_ITO = (
     *("#0072B2", "#E69F00", "#009E73", "#D55E00"),
     *("#56B4E9", "#CC79A7", "#999999", "#F0E442"),
@@ -26,7 +26,7 @@ _MANY_POINTS = 2000
 
 @dataclass(frozen=True)
 class Target:
-    """Classes or numbers of samples, as colours.
+    """Classes or numbers of samples, as colors.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Target:
 
     @property
     def palette(self) -> Array:
-        """Colours of the classes, shape (k, 4)."""
+        """Colors of the classes, shape (k, 4)."""
         colors, maps = matplotlib("colors"), matplotlib("cm")
         k = self.n_classes
         if not self.label:
@@ -90,12 +90,12 @@ class Target:
         return np.asarray(maps.ScalarMappable(cmap="turbo").cmap(np.linspace(0.03, 0.97, k)))
 
     def mappable(self) -> Any:
-        """Return what maps numbers to colours."""
+        """Return what maps numbers to colors."""
         norm = matplotlib("colors").Normalize(self.low, self.high)
         return matplotlib("cm").ScalarMappable(norm, "viridis")
 
     def colors(self) -> Array:
-        """Return the colour of each sample, shape (n, 4)."""
+        """Return the color of each sample, shape (n, 4)."""
         if self.classes is None:
             return np.asarray(self.mappable().to_rgba(self.values))
         return np.asarray(self.palette[self.values])
@@ -110,7 +110,7 @@ class Target:
         ]
 
     def colorbar(self, ax: Any) -> None:
-        """Draw the colour bar of numbers beside an Axes."""
+        """Draw the color bar of numbers beside an Axes."""
         bar = ax.figure.colorbar(self.mappable(), ax=ax, label=self.label, aspect=30, pad=0.02)
         bar.outline.set_visible(False)
 

@@ -32,13 +32,13 @@ _LEAST_SHARE = 0.04
 def coordinates(prox: ForestProximity) -> Array:
     """Return coordinates of the training samples in which similar ones are close, shape (n, k).
 
-    They are the leading eigenvectors of P, or of (P + Pᵀ)/2, centred, each times the root of its
+    They are the leading eigenvectors of P, or of (P + Pᵀ)/2, centered, each times the root of its
     eigenvalue.
     """
     n = prox.n_samples_fit_
     adjoint = None if Inside.of(prox).is_symmetric else prox.operator().T
 
-    def centred(V: Array) -> Array:
+    def centered(V: Array) -> Array:
         V = V - V.mean(axis=0)
         out = prox.weighted_sums(V)
         if adjoint is not None:
@@ -48,12 +48,12 @@ def coordinates(prox: ForestProximity) -> Array:
     # Few products with many vectors: a scheme without maps computes all of P for each product.
     solver = "dense" if n <= _DENSE_ROWS else "randomized"
     k = max(1, min(_COORDINATES, n - 1))
-    values, vectors = top_eigenpairs(centred, n, k, solver=solver, random_state=SEED)
+    values, vectors = top_eigenpairs(centered, n, k, solver=solver, random_state=SEED)
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0)))
 
 
 def seriate(points: Array) -> Rows:
-    """Return an order of points in which neighbours are close, shape (n,)."""
+    """Return an order of points in which neighbors are close, shape (n,)."""
     n = len(points)
     if n <= 2:
         return np.arange(n)

@@ -139,6 +139,6 @@ def number(value: float) -> str:
 
 
 def ink_on(color: Any) -> str:
-    """Return black or white, whichever is legible on a colour."""
+    """Return black or white, whichever is legible on a color."""
     red, green, blue = color[:3]
     return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"

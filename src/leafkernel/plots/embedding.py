@@ -39,7 +39,7 @@ def plot_embedding(
     title: str | None = None,
     ax: Any = None,
 ) -> Any:
-    """Draw samples by their coordinates, coloured by class or by number.
+    """Draw samples by their coordinates, colored by class or by number.
 
     Points are drawn in a shuffled order, so that no class covers the others.
 
@@ -48,7 +48,7 @@ def plot_embedding(
     embedding : array-like of shape (n, k), or a fitted LeafEmbedding or LeafPCA
         Coordinates of the samples, two or more.
     y : array-like of shape (n,), default=None
-        Classes or numbers to colour by.
+        Classes or numbers to color by.
     prototypes : Prototypes, ClassPrototypes, dict or array-like of int, default=None
         Samples to draw larger, with a ring.
     new : array-like of shape (m, k), default=None
@@ -63,7 +63,7 @@ def plot_embedding(
         Area of a point in points², and its opacity. By default by the number of points and the
         size of the Axes.
     legend : bool, default=True
-        Whether to draw the legend or the colour bar.
+        Whether to draw the legend or the color bar.
     title : str, default=None
         Title.
     ax : matplotlib Axes, default=None
@@ -159,7 +159,7 @@ def _coordinates(name: str, embedding: Any, components: tuple[int, int]) -> Arra
 
 
 def _targets(y: Any, y_new: Any, n: int, m: int) -> tuple[Target, Target | None]:
-    """Read both as one, so that a class or a number has the same colour in both."""
+    """Read both as one, so that a class or a number has the same color in both."""
     if y_new is None:
         return Target.of(y, n), None
     check_same_length("y", y, n, "samples")

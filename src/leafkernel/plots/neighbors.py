@@ -25,7 +25,7 @@ from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import check_proximity
 from leafkernel.tasks._query import new_sample, training_row
 
-# Differences beyond this many standard deviations all have the deepest colour.
+# Differences beyond this many standard deviations all have the deepest color.
 _DEEPEST = 2.0
 _OTHER_CATEGORY = "0.8"
 # Longer names of columns are written at a slant.
@@ -49,7 +49,7 @@ def plot_neighbors(
 ) -> Any:
     """Draw the nearest training samples of one sample: how similar, of which class, and in what.
 
-    Bars are proximities. The table beside them holds values, coloured by how far they are from the
+    Bars are proximities. The table beside them holds values, colored by how far they are from the
     sample's own in standard deviations of the training samples; another category is grey.
 
     Parameters
@@ -66,9 +66,9 @@ def plot_neighbors(
     x : {array-like, dataframe} of shape (1, n_features) or (n_features,), default=None
         Or a new sample.
     n_neighbors : int, default=10
-        How many neighbours to draw; those without any proximity are left out.
+        How many neighbors to draw; those without any proximity are left out.
     features : list of str or int, default=None
-        Columns to show. By default those in which the neighbours are closest to the sample,
+        Columns to show. By default those in which the neighbors are closest to the sample,
         compared with all training samples.
     n_features : int, default=8
         How many columns to show where ``features`` is not given.
@@ -179,11 +179,11 @@ def _choose(
 
 
 def _gain(column: Column, own: Any, near: Array) -> float:
-    """Return by how much neighbours are closer to the sample than all others are, on average.
+    """Return by how much neighbors are closer to the sample than all others are, on average.
 
     In standard deviations, or as a share of those in another category. All others count as one
     standard deviation away at the most, lest the features count in which the sample is extreme but
-    its neighbours are not. Where nothing is known it is the least possible.
+    its neighbors are not. Where nothing is known it is the least possible.
     """
     rows = near[~column.missing[near]]
     if column.is_constant or _is_nan(own) or not len(rows):
@@ -223,7 +223,7 @@ def _draw_bars(ax: Any, target: Target, near: Array, similarity: Array, *, predi
 def _draw_table(
     ax: Any, columns: Columns, shown: list[int], sample: list[Any], near: Array
 ) -> None:
-    """Write the sample's values and its neighbours', coloured by the difference."""
+    """Write the sample's values and its neighbors', colored by the difference."""
     cells = np.full((len(near) + 1, len(shown)), np.nan)
     texts = []
     for place, j in enumerate(shown):

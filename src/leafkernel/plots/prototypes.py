@@ -56,7 +56,7 @@ def plot_prototypes(
     y : array-like of shape (n,), default=None
         Their classes. Only needed where ``prototypes`` are rows.
     images : tuple of int, default=None
-        Shape of a sample as an image, such as (28, 28), or (32, 32, 3) for colours.
+        Shape of a sample as an image, such as (28, 28), or (32, 32, 3) for colors.
     features : list of str or int, default=None
         Columns to show. By default those in which the classes differ most.
     n_features : int, default=12
@@ -66,7 +66,7 @@ def plot_prototypes(
     max_images : int, default=12
         Most images to draw for a class.
     cmap : str or matplotlib Colormap, default="gray_r"
-        Colours of images without colours.
+        Colors of images without colors.
     title : str, default=None
         Title.
     ax : matplotlib Axes, default=None

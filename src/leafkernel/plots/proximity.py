@@ -16,7 +16,7 @@ from leafkernel.tasks._base import check_proximity
 
 # Bytes of sums that are held at once.
 _AT_ONCE = 64_000_000
-# Colours end here: a diagonal of ones would leave the rest of the matrix pale.
+# Colors end here: a diagonal of ones would leave the rest of the matrix pale.
 _BRIGHTEST = 0.995
 # Inches, of Axes that labels have not made smaller yet.
 _LETTER, _LINE = 0.1, 0.24
@@ -36,7 +36,7 @@ def plot_proximity(
 ) -> Any:
     """Draw the proximities of all training samples as a heat map, ordered so that it has a shape.
 
-    Of more than ``n_bins`` samples, neighbouring ones share a bin, and means over pairs of bins are
+    Of more than ``n_bins`` samples, neighboring ones share a bin, and means over pairs of bins are
     drawn. P is never formed.
 
     Parameters
@@ -54,12 +54,12 @@ def plot_proximity(
         About how many rows and columns to draw at most. Bins do not cross classes, and small
         classes get bins enough to be seen.
     norm : matplotlib Normalize, default=None
-        From proximities to colours. By default the square root, since most are near zero, up to
+        From proximities to colors. By default the square root, since most are near zero, up to
         the quantile 0.995 of what is drawn.
     cmap : str or matplotlib Colormap, default="magma_r"
-        Colours.
+        Colors.
     colorbar : bool, default=True
-        Whether to draw the colour bar.
+        Whether to draw the color bar.
     title : str, default=None
         Title.
     ax : matplotlib Axes, default=None
@@ -217,7 +217,7 @@ def _mark_numbers(ax: Any, target: Target, rows: Rows, edges: Rows) -> None:
 
 
 def _strip(ax: Any, target: Target, rows: Rows, edges: Rows) -> None:
-    """Show y beside the matrix: of each bin the mean colour."""
+    """Show y beside the matrix: of each bin the mean color."""
     colors = np.add.reduceat(target.colors()[rows], edges[:-1], axis=0)
     colors = (colors / np.diff(edges)[:, None])[:, None, :3].clip(0, 1)
     left = ax.inset_axes([-0.045, 0, 0.03, 1])

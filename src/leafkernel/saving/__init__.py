@@ -67,7 +67,7 @@ def write(inside: Inside, folder: str | os.PathLike[str]) -> None:
         values["lists"] = {name: put(f"list_{name}", getattr(lists, name)) for name in _LISTS}
         values["own_diagonal"] = put("own_diagonal", kernel.own_diagonal)
         values["packed_oob"] = put("packed_oob", kernel.packed_oob)
-        values["sample_weight"] = put("sample_weight", prox._sample_weight)
+        values["sample_weight"] = put("sample_weight", inside.sample_weight)
         values["targets"] = write_values(writer, "targets", prox.y_)
         values["index"] = write_index(writer, prox.index_)
         values["n_features"] = int(prox.n_features_in_)

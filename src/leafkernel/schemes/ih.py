@@ -17,11 +17,11 @@ _PAIRS_AT_ONCE = 1 << 22
 
 @dataclass(frozen=True)
 class InstanceHardness(WeightScheme):
-    r"""Shared leaves, where a reference sample among neighbours of other classes counts less.
+    r"""Shared leaves, where a reference sample among neighbors of other classes counts less.
 
     .. math:: q_t(x) = \frac{1}{T}, \qquad w_t(x') = 1 - \mathrm{kDN}_t(x')
 
-    kDN_t(x) is the share of the k nearest neighbours of x that carry another label, searched in
+    kDN_t(x) is the share of the k nearest neighbors of x that carry another label, searched in
     the subspace of the features that the path of x in tree t splits on (Euclidean, features as they
     are, x itself excluded). Candidates tied at the k-th distance share its place evenly, so the
     order of the rows does not matter. A sample with fewer than k candidates uses those it has; one
@@ -32,7 +32,7 @@ class InstanceHardness(WeightScheme):
     Parameters
     ----------
     k : int, default=5
-        Number of neighbours.
+        Number of neighbors.
     neighbors : {"all", "leaf"}, default="all"
         Where to look for them: among all training samples, or only in the sample's leaf. "all" is
         quadratic in the number of samples: see `max_reference`.
@@ -98,7 +98,7 @@ class InstanceHardness(WeightScheme):
             if self.max_reference < samples.n_samples:
                 draw = np.random.default_rng(0).choice
                 candidates = np.sort(draw(candidates, self.max_reference, replace=False))
-        # A sample's neighbours depend on the subspace alone: each (sample, subspace) is done once,
+        # A sample's neighbors depend on the subspace alone: each (sample, subspace) is done once,
         # however many trees share it.
         number_of: dict[tuple[int, ...], int] = {}
         subspace_of_leaf = np.zeros(forest.n_leaves, dtype=np.intp)

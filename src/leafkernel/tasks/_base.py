@@ -189,9 +189,8 @@ def without_self(prox: ForestProximity) -> ForestProximity:
     For predictions, walks and explanations of training samples: their own target or place must not
     answer for them.
     """
-    if prox.scheme_.own_proximity == 0 and prox.kernel_.own_diagonal is None:
-        return Inside.of(prox).prox
-    return prox.reweigh(diagonal="zero")
+    inside = Inside.of(prox)
+    return prox.reweigh(diagonal="zero") if inside.has_own_diagonal else inside.prox
 
 
 def with_constant_diagonal(prox: ForestProximity) -> ForestProximity:

@@ -1,11 +1,11 @@
-"""Graphs of nearest neighbours that can be walked both ways."""
+"""Graphs of nearest neighbors that can be walked both ways."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.sparse import csr_array
 
-# The proximity of neighbours that share no leaf: a zero would be no edge.
+# The proximity of neighbors that share no leaf: a zero would be no edge.
 _UNLIKE = 1e-12
 
 

@@ -35,7 +35,7 @@ class WeightedPrediction(ProximityTask, BaseEstimator):
         return y
 
     def _available(self, X: Any) -> int:
-        """Return the neighbours to ask for: a training sample is none of its own."""
+        """Return the neighbors to ask for: a training sample is none of its own."""
         return min(int(self.n_neighbors or 1), self.proximity_.n_samples_fit_ - (X is None))
 
     def _average(self, values: Array, X: Any, fallback: Array) -> Array:

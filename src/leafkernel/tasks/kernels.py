@@ -144,7 +144,7 @@ class ProximityKernel(_ColumnsOfSamples):
 
 
 class ProximityNeighborsTransformer(_ColumnsOfSamples):
-    """The graph of nearest neighbours, as scikit-learn's ``KNeighborsTransformer`` gives it.
+    """The graph of nearest neighbors, as scikit-learn's ``KNeighborsTransformer`` gives it.
 
     In a Pipeline before DBSCAN, TSNE, Isomap, KNeighborsClassifier and others with
     ``metric="precomputed"``.
@@ -155,13 +155,13 @@ class ProximityNeighborsTransformer(_ColumnsOfSamples):
         Where the similarity comes from; by default "uniform" on a random forest, or on totally
         random trees where ``fit`` is given no y.
     n_neighbors : int, default=30
-        Neighbours of each sample.
+        Neighbors of each sample.
     mode : {"distance", "proximity"}, default="distance"
         Whether edges hold 1 - p or p.
     both_ways : bool, default=True
-        Whether the neighbour of a training sample has that sample as its neighbour too. Without,
+        Whether the neighbor of a training sample has that sample as its neighbor too. Without,
         clustering may tear apart samples that are alike, since of many at the same distance only
-        the first are neighbours.
+        the first are neighbors.
     n_jobs : int, default=None
         Threads, where ``proximity`` does not say.
     random_state : int or RandomState, default=None
@@ -230,7 +230,7 @@ class ProximityNeighborsTransformer(_ColumnsOfSamples):
         Returns
         -------
         csr_array of shape (n, n)
-            The graph; with distances, each sample is its own first neighbour.
+            The graph; with distances, each sample is its own first neighbor.
         """
         return self.fit(X, y, sample_weight)._graph(None)
 
@@ -258,7 +258,7 @@ class ProximityNeighborsTransformer(_ColumnsOfSamples):
         graph = both_ways(self.proximity_.kneighbors_graph(n_neighbors=k))
         if self.mode == "proximity":
             return graph
-        # By growing distance, as scikit-learn wants its neighbours; SciPy must know that columns
+        # By growing distance, as scikit-learn wants its neighbors; SciPy must know that columns
         # are in no order then.
         sorted_ = sort_graph_by_row_values(distances(graph), warn_when_not_sorted=False)
         return csr_array((sorted_.data, sorted_.indices, sorted_.indptr), shape=graph.shape)

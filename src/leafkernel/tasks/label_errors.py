@@ -12,6 +12,7 @@ from sklearn.isotonic import IsotonicRegression
 from leafkernel._row_labels import frame_of, label_text, labels_at
 from leafkernel._targets import indicators
 from leafkernel._validation import check_share
+from leafkernel.inside import weighted_means
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import (
     Array,
@@ -194,9 +195,8 @@ def _shares(prox: ForestProximity, codes: npt.NDArray[np.intp], n_classes: int) 
     """Return the share of each class in each training sample's proximity to the others."""
     table = indicators(codes, n_classes)
     sums = prox.weighted_sums(table)
-    mass = sums.sum(axis=1, keepdims=True)
     # A sample that is similar to no other says nothing about its label.
-    return np.where(mass > 0, sums / np.where(mass > 0, mass, 1.0), table.mean(axis=0))
+    return weighted_means(sums, sums.sum(axis=1), table.mean(axis=0))
 
 
 def _probabilities(shares: Doubles, codes: npt.NDArray[np.intp]) -> Doubles:

@@ -139,7 +139,7 @@ def trust_scores(
         Classes of the training samples. By default those that ``prox`` was fitted on.
     correct : array-like of bool of shape (n,), default=None
         Which training samples the forest gets right. By default those that it gets right out of
-        bag, known with "gap" (as it comes: not symmetrised, no other diagonal) and for forests
+        bag, known with "gap" (as it comes: not symmetrized, no other diagonal) and for forests
         fitted with ``oob_score=True``.
 
     Returns

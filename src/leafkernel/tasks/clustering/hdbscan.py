@@ -1,4 +1,4 @@
-"""Clusters of any shape, from the graph of nearest neighbours."""
+"""Clusters of any shape, from the graph of nearest neighbors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TOUCHING = 1e-12
 
 
 class ProximityHDBSCAN(ProximityTask, ClusterMixin, BaseEstimator):
-    """Clusters of any shape and number, and noise, from the graph of nearest neighbours.
+    """Clusters of any shape and number, and noise, from the graph of nearest neighbors.
 
     Distances are 1 - p. What the graph leaves apart is at distance 1, as it is where p is zero.
 
@@ -34,9 +34,9 @@ class ProximityHDBSCAN(ProximityTask, ClusterMixin, BaseEstimator):
     min_cluster_size : int, default=10
         Smallest cluster.
     min_samples : int, default=None
-        Neighbours that make a sample dense; by default ``min_cluster_size``.
+        Neighbors that make a sample dense; by default ``min_cluster_size``.
     n_neighbors : int, default=30
-        Neighbours in the graph, at least ``min_samples``.
+        Neighbors in the graph, at least ``min_samples``.
     n_jobs : int, default=None
         Threads, where ``proximity`` does not say.
     random_state : int or RandomState, default=None
@@ -125,7 +125,7 @@ class ProximityHDBSCAN(ProximityTask, ClusterMixin, BaseEstimator):
 
 
 def _in_one_piece(graph: csr_array) -> csr_array:
-    """Return the distances of a graph of neighbours, its parts linked at distance 1."""
+    """Return the distances of a graph of neighbors, its parts linked at distance 1."""
     graph = both_ways(graph)
     n_parts, part = connected_components(graph, directed=False)
     first = np.unique(part, return_index=True)[1]

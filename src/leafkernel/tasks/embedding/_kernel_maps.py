@@ -139,7 +139,7 @@ class PrincipalMap:
     scores : ndarray of shape (n, k)
         Coordinates of the training samples.
     values : ndarray of shape (k,)
-        Eigenvalues of the centred kernel.
+        Eigenvalues of the centered kernel.
     weights : ndarray of shape (n, k)
         What a row of the kernel is multiplied with.
     origin : ndarray of shape (k,)
@@ -156,13 +156,13 @@ class PrincipalMap:
     def fit(
         cls, kernel: Kernel, n: int, k: int, *, solver: str = "auto", random_state: Any = None
     ) -> PrincipalMap:
-        """Decompose the centred kernel, H K H with H = I - 11ᵀ/n."""
+        """Decompose the centered kernel, H K H with H = I - 11ᵀ/n."""
 
-        def centred(V: Array) -> Array:
+        def centered(V: Array) -> Array:
             out = kernel.of_training(V - V.mean(axis=0))
             return np.asarray(out - out.mean(axis=0))
 
-        values, vectors = top_eigenpairs(centred, n, k, solver=solver, random_state=random_state)
+        values, vectors = top_eigenpairs(centered, n, k, solver=solver, random_state=random_state)
         values = np.maximum(values, 0)
         scale = np.sqrt(values)
         kept = values > _NOISE * max(values[0], np.finfo(float).tiny)
@@ -182,7 +182,7 @@ class DiffusionMap:
     Attributes
     ----------
     coordinates : ndarray of shape (n, k)
-        Right eigenvectors of the row-normalised kernel, without the constant one, times their
+        Right eigenvectors of the row-normalized kernel, without the constant one, times their
         eigenvalues to the power of ``time``.
     values : ndarray of shape (k,)
         Eigenvalues.
@@ -212,11 +212,11 @@ class DiffusionMap:
         degree = _positive(kernel.of_training(1 / density) / density)
         scale = np.sqrt(degree) * density
 
-        def normalised(V: Array) -> Array:
+        def normalized(V: Array) -> Array:
             return np.asarray(kernel.of_training(V / scale) / scale)
 
         values, vectors = top_eigenpairs(
-            normalised, n, min(k + 1, n), solver=solver, random_state=random_state
+            normalized, n, min(k + 1, n), solver=solver, random_state=random_state
         )
         # The first vector is the stationary one, constant after division by √D.
         vectors = vectors[:, 1:] / np.sqrt(degree) * np.sqrt(degree.sum())

@@ -93,7 +93,7 @@ class PhateOfScores:
 
 
 class _OfNeighbors:
-    """A picture of the exact graph of nearest neighbours; new samples go among theirs."""
+    """A picture of the exact graph of nearest neighbors; new samples go among theirs."""
 
     coordinates: Array
 
@@ -102,10 +102,10 @@ class _OfNeighbors:
         self.n_neighbors = min(n_neighbors, prox.n_samples_fit_ - 1)
 
     def transform(self, X: Any) -> Array:
-        """Return the median position of each sample's neighbours, weighted by proximity.
+        """Return the median position of each sample's neighbors, weighted by proximity.
 
-        The median, since a sample whose neighbours lie in two groups belongs into one of them and
-        not between. A sample without neighbours is put in the middle.
+        The median, since a sample whose neighbors lie in two groups belongs into one of them and
+        not between. A sample without neighbors is put in the middle.
         """
         weights, rows = self.prox.kneighbors(X, self.n_neighbors)
         placed = np.empty((len(rows), self.coordinates.shape[1]))
@@ -134,7 +134,7 @@ def _weighted_median(points: Array, weights: Array) -> Array:
 
 
 class UmapOfNeighbors(_OfNeighbors):
-    """UMAP on the exact graph of nearest neighbours."""
+    """UMAP on the exact graph of nearest neighbors."""
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ class UmapOfNeighbors(_OfNeighbors):
 
 
 class TsneOfNeighbors(_OfNeighbors):
-    """t-SNE on the exact graph of nearest neighbours."""
+    """t-SNE on the exact graph of nearest neighbors."""
 
     def __init__(
         self,
@@ -187,7 +187,7 @@ class TsneOfNeighbors(_OfNeighbors):
 
 
 def _neighbors_and_itself(prox: ForestProximity, k: int) -> tuple[Array, Array]:
-    """Return distances and neighbours with each sample first among its own, as UMAP wants them."""
+    """Return distances and neighbors with each sample first among its own, as UMAP wants them."""
     similarity, rows = prox.kneighbors(n_neighbors=k)
     distances = np.maximum(1 - similarity, 0).astype(np.float32)
     itself = np.arange(len(rows))

@@ -64,9 +64,9 @@ class PhateOfKernel:
         back = to_landmarks.T.tocsr()
         every_sample = to_landmarks.shape[1] == len(self.group)
         if every_sample:
-            walk = _normalised((to_landmarks + back).tocsr()).toarray()
+            walk = _normalized((to_landmarks + back).tocsr()).toarray()
         else:  # from landmark to landmark through the samples
-            walk = (_normalised(back) @ _normalised(to_landmarks)).toarray()
+            walk = (_normalized(back) @ _normalized(to_landmarks)).toarray()
         self.time = _best_time(walk) if time is None else time
         walk = np.linalg.matrix_power(walk, self.time)
         potential = -np.log(walk + _SMALLEST_PROBABILITY)
@@ -87,7 +87,7 @@ class PhateOfKernel:
         return vstack([block @ members for _, block in self.prox.iter_proximity(X)], format="csr")
 
     def _place(self, to_landmarks: csr_array) -> Array:
-        placed: Array = _normalised(to_landmarks) @ self.landmarks
+        placed: Array = _normalized(to_landmarks) @ self.landmarks
         nowhere = np.diff(to_landmarks.indptr) == 0
         placed[nowhere] = self.landmarks.mean(axis=0)
         return placed
@@ -103,7 +103,7 @@ def _group(scores: Array, n_groups: int, random_state: Any) -> Array:
     return np.asarray(np.unique(groups.fit_predict(scores), return_inverse=True)[1])
 
 
-def _normalised(matrix: csr_array) -> csr_array:
+def _normalized(matrix: csr_array) -> csr_array:
     sums = np.asarray(matrix.sum(axis=1)).ravel()
     scale = 1 / np.where(sums > 0, sums, 1.0)
     sizes = np.diff(matrix.indptr)
@@ -143,9 +143,9 @@ def _metric_mds(distances: Array, n_components: int) -> Array:
     """Return positions whose distances are as given: SMACOF, from classical scaling."""
     n = len(distances)
     squares = distances**2
-    centred = squares - squares.mean(axis=0) - squares.mean(axis=1)[:, None] + squares.mean()
+    centered = squares - squares.mean(axis=0) - squares.mean(axis=1)[:, None] + squares.mean()
     k = min(n_components, n)
-    values, vectors = eigh(-centred / 2, subset_by_index=(n - k, n - 1))
+    values, vectors = eigh(-centered / 2, subset_by_index=(n - k, n - 1))
     places = (vectors * np.sqrt(np.maximum(values, 0)))[:, ::-1]
     if k < n_components:
         places = np.pad(places, ((0, 0), (0, n_components - k)))

@@ -61,12 +61,12 @@ class LeafEmbedding(Embedding):
         Number of coordinates.
     source : {"pca", "kernel"}, default="pca"
         What "umap", "tsne" and "phate" start from: the leading ``n_pca`` principal components, as
-        in the paper; or the proximities themselves, exactly: the graph of nearest neighbours for
+        in the paper; or the proximities themselves, exactly: the graph of nearest neighbors for
         "umap" and "tsne", and for "phate" the diffusion that P is, over landmarks (no library
         needed). The exact "oob" has no leaf coordinates, and so no principal components: it is for
         "umap" and "tsne" from the kernel.
     n_neighbors : int, default=30
-        Neighbours for "umap" and "phate", and perplexity of "tsne".
+        Neighbors for "umap" and "phate", and perplexity of "tsne".
     n_pca : int, default=50
         Principal components to start from.
     parameters : dict, default=None
@@ -96,7 +96,7 @@ class LeafEmbedding(Embedding):
 
     Every method places new samples: by projection ("pca", "mds", "svd"), by one step of the walk
     ("spectral", "diffusion"), by the library's own ``transform`` (from principal components), or,
-    from the kernel, at the median of their neighbours ("umap", "tsne") or the mean of the landmarks
+    from the kernel, at the median of their neighbors ("umap", "tsne") or the mean of the landmarks
     ("phate"), weighted by proximity.
 
     "umap" starts from UMAP's own spectral layout up to 100,000 samples, and above that, where this

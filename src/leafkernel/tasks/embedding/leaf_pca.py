@@ -53,7 +53,7 @@ class LeafPCA(Embedding):
     explained_variance_ratio_ : ndarray of shape (n_components,)
         Its share of the total.
     singular_values_ : ndarray of shape (n_components,)
-        Singular values of the centred coordinates.
+        Singular values of the centered coordinates.
 
     Notes
     -----

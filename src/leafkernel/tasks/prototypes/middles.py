@@ -14,7 +14,7 @@ from leafkernel._validation import check_count, check_length, column_names
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import Array, check_proximity, labels_of
 
-# Breiman's neighbourhoods grow with the smallest class; past this many samples they only blur.
+# Breiman's neighborhoods grow with the smallest class; past this many samples they only blur.
 _MOST_NEIGHBORS = 50
 # What the text shows of large tables.
 _FEATURES_SHOWN = 15
