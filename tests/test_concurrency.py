@@ -1,6 +1,8 @@
 """Fits and queries of one object at the same time, and processes that fork meanwhile."""
 
+import copy
 import os
+import pickle
 import signal
 import sys
 import threading
@@ -103,6 +105,35 @@ def test_queries_while_other_threads_fit(cases):
         thread.join()
     assert not wrong, wrong[:1]
     assert set(map(str, answers)) == {"right", "refused"}
+
+
+def test_copies_while_other_threads_query(cases):
+    """What a query computes and keeps must not change under the hands of a copy."""
+    _, (forest, X, y) = cases
+    stop, errors = threading.Event(), []
+
+    def keep_asking(fits):
+        try:
+            while not stop.is_set():
+                fits[-1].kneighbors(X[:2], 3)
+                fits[-1].weighted_sums(y.astype(float))
+        except Exception as error:
+            errors.append(error)
+
+    fits = [ForestProximity(forest, "kerf").fit(X, y)]
+    threads = [threading.Thread(target=keep_asking, args=(fits,)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(30):
+            fits.append(ForestProximity(forest, "kerf").fit(X, y))  # it has computed nothing yet
+            copy.deepcopy(fits[-1])
+            pickle.loads(pickle.dumps(fits[-1]))
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert not errors
 
 
 def test_a_lazy_attribute_is_computed_once_and_holds_no_lock():

@@ -191,7 +191,7 @@ def test_broken_products_are_refused_before_memory_is_read():
     with pytest.raises(ValueError, match="present has 2 entries, expected 9"):
         engine.rows(weighed(np.ones(2, bool)))
     with pytest.raises(ValueError, match="sample_at is not a permutation"):
-        good.with_columns(np.array([0, 1, 3], np.int32))
+        good.reference.with_samples(np.array([0, 1, 3], np.int32))
     with pytest.raises(ValueError, match="leaf id is out of range"):
         incidence(columns + 1)
     with pytest.raises(ValueError, match="leaf id is out of range"):
@@ -216,7 +216,7 @@ def test_broken_products_are_refused_before_memory_is_read():
         engine.nearest(good, 4)
     with pytest.raises(ValueError, match="one row for each reference"):
         engine.sums(good, np.zeros((2, 1)))
-    with pytest.raises(TypeError, match="leaf has the wrong dtype"):
+    with pytest.raises(TypeError, match="columns has the wrong dtype"):
         incidence(columns.astype(np.int16))
 
 
@@ -262,7 +262,7 @@ def test_rows_refuse_columns_that_they_cannot_have():
     with pytest.raises(ValueError, match="one entry for each row and group"):
         Incidence.of(leaf, two)
     with pytest.raises(ValueError, match="groups of columns are not in order"):
-        Incidence.of(leaf, Coordinates(np.array([0, 2, 1]), np.arange(2)))
+        Incidence.of(np.repeat(leaf, 2, 1), Coordinates(np.array([0, 2, 1]), np.arange(2)))
 
 
 def test_ragged_rows_refuse_columns_that_they_cannot_have():

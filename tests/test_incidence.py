@@ -1,5 +1,6 @@
 """Rows of columns and their weights, against dense matrices that are written entry by entry."""
 
+import copy
 import pickle
 
 import numpy as np
@@ -7,11 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.ensemble import RandomForestClassifier
 
+from leafkernel import ForestProximity
 from leafkernel.engines import NativeEngine
 from leafkernel.incidence import Coordinates, Incidence, WeighedRows, shared_by_tree
+from leafkernel.inside import Inside
 from leafkernel.leaf_index import LeafIndex
-from leafkernel.leaf_maps import both_sides, leaf_map
+from leafkernel.leaf_maps import leaf_map, side_by_side
 from leafkernel.product import Product
 from leafkernel.weighting import Weighting
 
@@ -102,7 +106,9 @@ def test_both_sides_make_a_symmetric_kernel(query, seed):
     weights = np.random.default_rng(seed).random(query.incidence.columns.shape)
     reference = WeighedRows(query.incidence, Weighting(by_entry=weights))
     P = dense_map(query) @ dense_map(reference).T
-    asks, lends = both_sides(query, reference, DOUBLE)
+    both = query.incidence.twice()
+    asks = side_by_side(query, reference, both, DOUBLE)
+    lends = side_by_side(reference, query, both, DOUBLE)
     assert_allclose(dense_map(asks) @ dense_map(lends).T, (P + P.T) / 2, atol=1e-14)
     assert_allclose(query.row_dots(reference), P.diagonal(), atol=1e-14)
     n_trees = query.incidence.coordinates.n_trees
@@ -147,8 +153,54 @@ def test_rows_survive_a_pickle_and_are_checked_again(offsets):
 def test_arrays_that_were_checked_stay_as_they_are():
     """The core follows ids without looking again, so nobody may change them."""
     mine = np.array([[0], [0]], dtype=np.int32)
-    rows = Incidence.of(mine, Coordinates.of_leaves(np.array([0, 1])))
-    mine[:] = 10**9
-    assert rows.columns.max() == 0
-    with pytest.raises(ValueError, match="read-only"):
-        rows.columns[:] = 5
+    view = mine.view()
+    view.flags.writeable = False
+    one = Coordinates.of_leaves(np.array([0, 1]))
+    for array in (mine, view):
+        rows = Incidence.of(array, one)
+        mine[:] = 10**9
+        assert rows.columns.max() == 0
+        with pytest.raises(ValueError, match="read-only"):
+            rows.columns[:] = 5
+        with pytest.raises(ValueError, match="cannot set WRITEABLE"):
+            rows.columns.flags.writeable = True
+        mine[:] = 0
+    locked = np.zeros((2, 1), dtype=np.int32)
+    locked.flags.writeable = False
+    assert np.shares_memory(Incidence.of(locked, one).columns, locked)  # nobody can write to it
+
+
+def test_a_scheme_cannot_unlock_the_leaves():
+    def unlock(samples, forest):
+        samples.leaf.flags.writeable = True
+
+    with pytest.raises(ValueError, match="cannot set WRITEABLE"):
+        ForestProximity.from_leaves([[1, 2], [1, 3]], weight_scheme=unlock)
+
+
+def test_what_leads_to_rows_cannot_change_while_it_is_read():
+    """A report of progress runs Python code in the middle of the work."""
+    rows = WeighedRows(
+        Incidence.of(np.zeros((5000, 1), np.int32), Coordinates.of_leaves(np.array([0, 1]))),
+        Weighting(),
+    )
+    order = np.arange(5000)
+    product = Product(rows, LeafIndex.of(rows), order, DOUBLE)
+
+    def spoil(done):
+        order[:] = 2**40
+
+    counts = NativeEngine().nonzeros(product, spoil)
+    assert_array_equal(counts, 5000)
+    assert order[0] == 2**40  # it was called
+
+
+def test_leaves_are_kept_once_after_a_copy(iris):
+    X, y = iris
+    prox = ForestProximity(RandomForestClassifier(30, random_state=0)).fit(X, y)
+    copies = [copy.deepcopy(prox)]
+    copies += [pickle.loads(pickle.dumps(prox, protocol)) for protocol in range(2, 6)]
+    for found in (prox, *copies):
+        inside = Inside.of(found)
+        assert np.shares_memory(inside.samples.leaf, inside.kernel.query.incidence.columns)
+        assert (found.proximity() != prox.proximity()).nnz == 0

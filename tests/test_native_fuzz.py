@@ -316,6 +316,9 @@ def test_sizes_that_overflow(packed):
     offsets = np.array([0, 1], np.int32)
     huge = {"n_features": 2**61, "wide_leaves": False, "n_threads": 1}
     assert count(lambda: core.route_sparse(good, one, zero, offsets, **huge))
+    for shape, n_groups in (((2**60, 0), 16), ((2**56, 0), 256), ((0, 2**60), 3)):
+        columns, first = np.empty(shape, np.int32), np.arange(n_groups + 1)
+        assert count(lambda c=columns, f=first: core.Incidence(c, f, None, 1))
     lists = core.LeafLists(np.array([0, 0]), np.zeros(0, np.int32), None, np.zeros(0, np.int32))
     plain = as_namespace(make_product(np.random.default_rng(0), 32, 9, 1, leaves_per_tree=1))
     plain.reference = SimpleNamespace(lists=lists, by_place=None)

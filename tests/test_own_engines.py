@@ -11,7 +11,11 @@ from scipy.sparse import csc_array, csr_array
 from sklearn.base import clone
 
 from leafkernel import ForestProximity
+from leafkernel.engines import NativeEngine
+from leafkernel.inside import Inside
 from leafkernel.leaf_maps import leaf_map
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*are in bag in every tree")
 
 LEAVES = np.random.default_rng(0).integers(0, 5, (60, 8))
 
@@ -81,11 +85,15 @@ class SparseEngine:
         return np.diff(self._matrix(product).indptr)
 
 
-@pytest.mark.parametrize("scheme", ["uniform", "kerf"])
+@pytest.mark.parametrize("symmetrize", [False, True])
+@pytest.mark.parametrize("scheme", ["uniform", "kerf", "gap", "oob_separable", "boosted"])
 @pytest.mark.parametrize("diagonal", ["scheme", "zero"])
-def test_every_result_of_an_own_engine(scheme, diagonal):
+def test_every_result_of_an_own_engine(scheme, diagonal, symmetrize):
     engine = SparseEngine()
-    known = {"weight_scheme": scheme, "diagonal": diagonal, "dtype": np.float64}
+    known = {"weight_scheme": scheme, "diagonal": diagonal, "symmetrize": symmetrize}
+    known["in_bag"] = np.random.default_rng(1).integers(0, 3, LEAVES.shape)
+    known["tree_weights"] = np.arange(1, 9)
+    known["dtype"] = np.float64
     ours = ForestProximity.from_leaves(LEAVES, engine=engine, **known)
     native = ForestProximity.from_leaves(LEAVES, **known)
     values = np.arange(60.0)
@@ -111,6 +119,37 @@ def test_what_was_prepared_stays_with_its_index():
     index = prox.kernel_.index
     assert "_prepared" not in pickle.loads(pickle.dumps(index)).__dict__  # a device has no pickle
     assert "_prepared" not in copy.deepcopy(index).__dict__
+
+
+def test_results_in_blocks_prepare_an_index_once():
+    engine = SparseEngine()
+    prox = ForestProximity.from_leaves(LEAVES, weight_scheme="kerf", engine=engine)
+    others = np.random.default_rng(0).permutation(60)
+    assert len(list(Inside.of(prox).blocks(None, 7, columns=others))) == 9
+    assert len(engine.made) == 1
+
+
+def test_the_transpose_is_prepared_once():
+    engine = SparseEngine()
+    in_bag = np.random.default_rng(1).integers(0, 3, LEAVES.shape)
+    prox = ForestProximity.from_leaves(LEAVES, in_bag=in_bag, weight_scheme="gap", engine=engine)
+    for _ in range(3):
+        prox.operator().T @ np.ones(60)
+    assert len(engine.made) == 1
+
+
+def test_a_kind_of_the_native_engine_keeps_its_own():
+    class Mine(NativeEngine):
+        def prepare(self, index):
+            return super().prepare(index), "more"
+
+        def _index(self, product):
+            return super()._index(product)[0]
+
+    prox = ForestProximity.from_leaves(LEAVES, engine=Mine())
+    found = prox.proximity()
+    prox.set_params(engine="native")
+    assert (found != prox.proximity()).nnz == 0
 
 
 def test_a_clone_has_an_engine_of_its_own():

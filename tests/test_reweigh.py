@@ -105,3 +105,16 @@ def test_what_the_forest_does_not_have_is_refused(iris):
         prox.reweigh(dtype=np.int32)
     with pytest.raises(ValueError, match="not fitted"):
         ForestProximity(ExtraTreesClassifier(), Uniform()).reweigh("kerf")
+
+
+def test_parameters_that_were_set_wait_for_the_next_fit(iris):
+    X, y = iris
+    prox = ForestProximity(RandomForestClassifier(30, random_state=0), "gap").fit(X, y)
+    prox.set_params(dtype=np.float64, symmetrize=True, weight_scheme="kerf")
+    again = prox.reweigh(diagonal="one")
+    assert again.proximity().dtype == np.float32
+    assert (again.scheme_.name, again.weight_scheme) == ("gap", "gap")
+    assert (again.symmetrize, again.dtype) == (False, np.float32)
+    both = prox.reweigh(symmetrize=True)
+    assert (both.scheme_.name, both.weight_scheme, both.dtype) == ("gap", "gap", np.float32)
+    assert both.kernel_.symmetrize

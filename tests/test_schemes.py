@@ -17,10 +17,11 @@ from sklearn.ensemble import (
     RandomForestClassifier,
 )
 
-from leafkernel import ForestProximity, LeafkernelWarning, WeightScheme
+from leafkernel import ForestProximity, LeafkernelWarning, WeightScheme, leaf_maps
 from leafkernel.schemes import (
     Boosted,
     InstanceHardness,
+    Kerf,
     SeparableOutOfBag,
     Uniform,
     Weighting,
@@ -347,3 +348,60 @@ def test_factors_give_what_the_array_of_their_products_gives(iris, factors, engi
     assert_allclose(
         by_factors.query_map().toarray(), by_array.query_map().toarray(), rtol=1e-12, atol=0
     )
+
+
+def test_old_names_of_what_a_scheme_declares_still_work():
+    with pytest.warns(FutureWarning, match="sets separable, .* write divides_by_shared_oob = True"):
+
+        class Old(Uniform):
+            separable = False
+
+    assert Old().divides_by_shared_oob
+    assert not Old().separable
+    with pytest.warns(FutureWarning, match="sets equal_diagonal, .* write own_proximity = 1.0"):
+
+        class Equal(Kerf):
+            equal_diagonal = True
+
+    assert Equal().own_proximity == 1
+    assert Equal().equal_diagonal
+
+    class New(Old):
+        divides_by_shared_oob = False
+
+    assert New().separable
+    with pytest.raises(TypeError, match="sets separable; set divides_by_shared_oob instead"):
+
+        class Computed(Uniform):
+            @property
+            def separable(self):
+                return False
+
+
+def test_the_warning_of_an_old_name_points_at_the_scheme():
+    with pytest.warns(FutureWarning) as found:
+
+        class Old(Uniform):
+            separable = True
+
+    assert found[0].filename == __file__
+
+
+@pytest.mark.parametrize("symmetrize", [False, True])
+def test_a_query_makes_no_factor_of_all_leaves(iris, symmetrize, monkeypatch):
+    """A query costs what its own leaves cost, so the factor of every leaf is made once, by fit."""
+    X, y = iris
+    forest = RandomForestClassifier(30, random_state=0).fit(X, y)
+    sizes, look = [], leaf_maps._check_factor
+
+    def note(factor, *args, **known):
+        sizes.append(np.size(factor))
+        look(factor, *args, **known)
+
+    monkeypatch.setattr(leaf_maps, "_check_factor", note)
+    for scheme in ("kerf", "gap", Boosted(np.arange(1.0, 31.0))):
+        prox = ForestProximity(forest, scheme, symmetrize=symmetrize).fit(X, y)
+        assert max(sizes) >= prox.n_leaves_
+        sizes.clear()
+        prox.proximity(X[:1])
+        assert max(sizes, default=0) < prox.n_leaves_

@@ -121,15 +121,32 @@ nb::object to_locked_numpy(Buffer<T> data) {
     return array;
 }
 
+// Whether nobody can write to an array, nor to an array that it is a view of.
+inline bool is_locked(nb::object array) {
+    const nb::object kind = nb::module_::import_("numpy").attr("ndarray");
+    for (; nb::isinstance(array, kind); array = array.attr("base")) {
+        if (nb::cast<bool>(array.attr("flags").attr("writeable"))) return false;
+    }
+    return true;
+}
+
 // A read-only array with the same entries. Shared if it is read-only already, else a copy: what has
 // been checked must not change. None stays None.
 inline nb::object locked(const nb::object& array) {
     if (array.is_none()) return array;
     const nb::object numpy = nb::module_::import_("numpy").attr("asarray")(array);
-    if (!nb::cast<bool>(numpy.attr("flags").attr("writeable"))) return numpy;
-    nb::object copy = numpy.attr("copy")();
+    if (is_locked(numpy)) return numpy;
+    const nb::object copy = numpy.attr("copy")();
     copy.attr("setflags")(nb::arg("write") = false);
-    return copy;
+    return copy.attr("view")();  // which, unlike the copy itself, cannot be unlocked
+}
+
+// The same for an array that was just unpickled, so that nobody else has it: it is not copied.
+inline nb::object locked_in_place(const nb::object& array) {
+    if (!array.is_none() && nb::hasattr(array, "setflags")) {
+        array.attr("setflags")(nb::arg("write") = false);
+    }
+    return locked(array);
 }
 
 void register_lists(nb::module_& module);

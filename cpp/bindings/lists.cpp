@@ -82,6 +82,16 @@ void make_incidence(HeldIncidence* incidence, const nb::object& columns, const n
     new (incidence) HeldIncidence(std::move(made));
 }
 
+// Rows [begin, end) of rows that have been checked.
+HeldIncidence some_rows(const HeldIncidence& incidence, Offset begin, Offset end) {
+    require(incidence.offsets.is_none(), "these rows have no table");
+    require(0 <= begin && begin <= end && end <= incidence.view.n_rows, "there are no such rows");
+    const nb::object rows = nb::slice(nb::int_(begin), nb::int_(end), nb::none());
+    HeldIncidence some(incidence.columns[rows], incidence.first, incidence.offsets);
+    some.view.longest = incidence.view.longest;
+    return some;
+}
+
 // Lists from arrays that anyone may have made.
 void make_lists(HeldLists* lists, const nb::object& offsets, const nb::object& members,
                 const nb::object& weights, const nb::object& sample_at) {
@@ -133,13 +143,15 @@ void register_lists(nb::module_& module) {
         .def_ro("columns", &HeldIncidence::columns)
         .def_ro("first", &HeldIncidence::first)
         .def_ro("offsets", &HeldIncidence::offsets)
+        .def("rows", &some_rows, "begin"_a, "end"_a)
         .def("__getstate__",
              [](const HeldIncidence& held) {
                  return nb::make_tuple(held.columns, held.first, held.offsets);
              })
         .def("__setstate__", [](HeldIncidence& held, const nb::tuple& state) {
             if (state.size() != 3) throw nb::value_error("this is not the state of an incidence");
-            make_incidence(&held, state[0], state[1], state[2], 1);
+            make_incidence(&held, locked_in_place(state[0]), locked_in_place(state[1]),
+                           locked_in_place(state[2]), 1);
         });
     nb::class_<HeldIndex>(module, "LeafIndex")
         .def(nb::init<nb::object, nb::object>(), "lists"_a, "by_place"_a.none());
@@ -156,7 +168,8 @@ void register_lists(nb::module_& module) {
              })
         .def("__setstate__", [](HeldLists& lists, const nb::tuple& state) {
             if (state.size() != 4) throw nb::value_error("this is not the state of leaf lists");
-            make_lists(&lists, state[0], state[1], state[2], state[3]);
+            make_lists(&lists, locked_in_place(state[0]), locked_in_place(state[1]),
+                       locked_in_place(state[2]), locked_in_place(state[3]));
         });
     module.def("count_draws", &draws_of, "draws"_a, "n_samples"_a, "n_threads"_a);
     module.def("leaf_masses", &masses, "rows"_a, "n_threads"_a);

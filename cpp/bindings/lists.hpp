@@ -15,7 +15,7 @@ struct HeldIncidence {
 
     HeldIncidence(nb::object columns_, nb::object first_, nb::object offsets_)
         : columns(std::move(columns_)), first(std::move(first_)), offsets(std::move(offsets_)) {
-        arrays.visit<std::int32_t, std::int64_t>(columns, "leaf",
+        arrays.visit<std::int32_t, std::int64_t>(columns, "columns",
                                                  [&]<class T>(std::span<const T> found) {
                                                      if constexpr (std::is_same_v<T, std::int32_t>)
                                                          view.columns.narrow = found;
@@ -26,7 +26,9 @@ struct HeldIncidence {
         view.offsets = arrays.view<Offset>(offsets, "row offsets");
         const auto array = nb::cast<nb::ndarray<nb::ro>>(columns);
         const bool ragged = !offsets.is_none();
-        require(array.ndim() == (ragged ? 1 : 2), "leaf has the wrong number of dimensions");
+        require(array.ndim() == (ragged ? 1 : 2), "columns has the wrong number of dimensions");
+        require(ragged || view.first.empty() || array.shape(1) + 1 == view.first.size(),
+                "columns does not have one entry for each row and group");
         require(!ragged || !view.offsets.empty(), "row offsets do not span their entries in order");
         view.n_rows =
             ragged ? static_cast<Offset>(view.offsets.size()) - 1 : static_cast<Offset>(array.shape(0));

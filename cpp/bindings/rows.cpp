@@ -25,8 +25,9 @@ HeldProduct read_product(const nb::object& source, const HeldIndex& index) {
     product.reference = index.view;
     product.by_leaf = arrays.attribute<double>(source, "by_leaf");
     product.scale = nb::cast<double>(source.attr("scale"));
-    product.row_order = arrays.attribute<Offset>(source, "row_order");
-    product.own = arrays.attribute<SampleId>(source, "own");
+    // These lead to rows and places, and Python runs while they are read.
+    product.row_order = arrays.view<Offset>(locked(source.attr("row_order")), "row_order");
+    product.own = arrays.view<SampleId>(locked(source.attr("own")), "own");
     product.diagonal = arrays.attribute<double>(source, "diagonal");
     product.query_oob.words =
         arrays.table<std::uint64_t>(source, "query_oob", product.query_oob.words_per_sample);

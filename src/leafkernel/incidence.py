@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 import leafkernel._native as core
 from leafkernel._lazy import lazy
-from leafkernel.weighting import Weighting
+from leafkernel._state import FieldsState
+from leafkernel.weighting import Weighting, leaf_id_type
 
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
@@ -41,6 +42,7 @@ class Coordinates:
         """Return one group for each tree, and in it a column for each leaf."""
         return cls(np.array(leaf_offsets, dtype=np.int64), np.arange(len(leaf_offsets) - 1))
 
+    @lazy
     def twice(self) -> Coordinates:
         """Return these columns followed by as many others of the same trees."""
         both = np.concatenate([self.first, self.first[1:] + self.n_columns])
@@ -67,7 +69,7 @@ class Coordinates:
 
 
 @dataclass(frozen=True)
-class Incidence:
+class Incidence(FieldsState):
     """Which columns each row has.
 
     Most rows have one column of each group: the leaf that a sample reaches in a tree. Then
@@ -136,21 +138,16 @@ class Incidence:
 
     def rows(self, rows: Rows) -> Incidence:
         """Return some of the rows."""
-        if isinstance(rows, slice) and rows == slice(None):
-            return self
+        if isinstance(rows, slice) and rows.step in (None, 1) and self.offsets is None:
+            begin, end, _ = rows.indices(self.n_rows)
+            if end - begin == self.n_rows:
+                return self
+            return Incidence(self.ids.rows(begin, max(begin, end)), self.coordinates)
         columns = _locked(self.columns[self.entries(rows)])
         if self.offsets is None:
             return Incidence.of(columns, self.coordinates)
         sizes = np.diff(self.offsets)[rows]
         return Incidence.of(columns, self.coordinates, np.concatenate([[0], np.cumsum(sizes)]))
-
-    def in_group(self, group: int) -> tuple[npt.NDArray[np.int64], Rows]:
-        """Return the rows that have a column of a group, and where those entries are."""
-        if self.offsets is None:
-            return np.arange(self.n_rows), (slice(None), group)  # type: ignore[return-value]
-        begin, end = self.coordinates.first[group : group + 2]
-        places = np.flatnonzero((self.columns >= begin) & (self.columns < end))
-        return self.row_of_entry[places], places
 
     def locality_order(self) -> npt.NDArray[np.int64]:
         """Order rows by their first column: those that share it share many others too."""
@@ -160,15 +157,13 @@ class Incidence:
             first = np.full(self.n_rows, -1, dtype=np.int64)
             rows, at = np.unique(self.row_of_entry, return_index=True)
             first[rows] = self.columns[at]
-        order: npt.NDArray[np.int64] = np.argsort(first, kind="stable")
-        return order
+        return _locked(np.argsort(first, kind="stable"))
 
     def twice(self) -> Incidence:
         """Return rows that have each column and its double behind all columns."""
-        both = self.coordinates.twice()
-        wide = self.columns.astype(np.int64) + self.coordinates.n_columns
-        fits = both.n_columns <= np.iinfo(np.int32).max
-        doubled = wide.astype(np.int32 if fits else np.int64)
+        both = self.coordinates.twice
+        kind = leaf_id_type(both.n_columns)
+        doubled = self.columns.astype(kind, copy=False) + kind(self.coordinates.n_columns)
         offsets = None if self.offsets is None else 2 * self.offsets
         return Incidence.of(_locked(self.beside(self.columns, doubled)), both, offsets)
 
@@ -231,19 +226,17 @@ class WeighedRows:
             return np.asarray(replace(weighting, by_sample=None).dense(columns) * factor)
         return weighting.dense(columns)
 
-    def in_group(self, group: int, rows: Array | None = None) -> GroupEntries:
-        """Return the entries of a group of columns, of some rows or of all."""
-        some = self if rows is None else self.rows(rows)
-        incidence = some.incidence
-        row, places = incidence.in_group(group)
-        weighting = some.weighting
-        columns = incidence.columns[places]
-        weight = replace(
-            weighting,
-            by_sample=None if weighting.by_sample is None else weighting.by_sample[row],
-            by_entry=None if weighting.by_entry is None else weighting.by_entry[places],
-        ).dense(columns)
-        return GroupEntries(row, columns - incidence.coordinates.first[group], weight)
+    def in_group(self, group: int) -> GroupEntries:
+        """Return the entries of a group of columns."""
+        incidence, weighting = self.incidence, self.weighting
+        begin, end = incidence.coordinates.first[group : group + 2]
+        if incidence.offsets is None:
+            leaf = incidence.columns[:, group] - begin
+            weight = weighting.in_tree(incidence.columns, group)
+            return GroupEntries(np.arange(self.n_rows), leaf, weight)
+        places = np.flatnonzero((incidence.columns >= begin) & (incidence.columns < end))
+        row = incidence.row_of_entry[places]
+        return GroupEntries(row, incidence.columns[places] - begin, self.dense()[places])
 
     def row_dots(self, other: WeighedRows, rows: slice = slice(None)) -> Doubles:
         """Return the inner product of each row with the same row of others on the same columns."""
@@ -255,10 +248,11 @@ class WeighedRows:
         return np.bincount(row - begin, mine * theirs, minlength=end - begin).astype(np.float64)
 
     def _weighting_of(self, rows: Rows) -> Weighting:
-        weighting = self.weighting
-        by_sample, by_entry = weighting.by_sample, weighting.by_entry
+        if self.incidence.offsets is None:
+            return self.weighting.rows(rows)
+        by_sample, by_entry = self.weighting.by_sample, self.weighting.by_entry
         return replace(
-            weighting,
+            self.weighting,
             by_sample=None if by_sample is None else by_sample[rows],
             by_entry=None if by_entry is None else by_entry[self.incidence.entries(rows)],
         )

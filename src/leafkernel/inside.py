@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -86,6 +86,11 @@ class Inside:
         return self.prox._sample_weight
 
     @property
+    def fitted_with(self) -> dict[str, Any]:
+        """The parameters that the kernel was made with, whatever they are set to now."""
+        return self.prox._fitted_with
+
+    @property
     def has_own_diagonal(self) -> bool:
         """Whether training samples are similar to themselves."""
         own = self.kernel.own_diagonal
@@ -160,6 +165,9 @@ class Inside:
         samples = self.route_if_given(X)  # not in the generator: what is wrong is said at once
         kernel, engine, progress = self.kernel, self.engine, self.prox.progress
         n_rows = kernel.n_samples if samples is None else samples.n_samples
+        index = kernel.index
+        if columns is not None:
+            index = index.with_samples(columns.astype(np.int32)[index.sample_at])
 
         def blocks() -> Iterator[tuple[slice, csr_array]]:
             with progress_bar("proximity", n_rows, enabled=progress) as on_progress:
@@ -169,8 +177,8 @@ class Inside:
                         product = kernel.training_product(rows)
                     else:
                         product = kernel.product(samples.rows(rows))
-                    if columns is not None:
-                        product = product.with_columns(columns.astype(np.int32))
+                    if index is not kernel.index:
+                        product = replace(product, reference=index)
                     yield rows, engine.rows(product, sort=sort)
                     if on_progress is not None:
                         on_progress(rows.stop)

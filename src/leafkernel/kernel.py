@@ -10,16 +10,16 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from leafkernel._lazy import lazy
+from leafkernel._state import FieldsState
 from leafkernel._validation import refuse_masked
-from leafkernel.incidence import Coordinates, Incidence, WeighedRows
+from leafkernel.incidence import Coordinates, WeighedRows
 from leafkernel.leaf_index import ForestStats, LeafIndex, Samples
 from leafkernel.leaf_maps import (
     LeafFactor,
-    both_sides,
     check_symmetric,
     leaf_map,
-    query_weights,
-    reference_weights,
+    side_by_side,
+    weigh,
 )
 from leafkernel.product import Product, both_factors
 from leafkernel.schemes import WeightScheme
@@ -28,7 +28,7 @@ Diagonal = Literal["scheme", "one", "zero", "adjusted"]
 
 
 @dataclass(frozen=True)
-class LeafKernel:
+class LeafKernel(FieldsState):
     """The weights of one scheme over the training samples of one forest. Build it with :meth:`fit`.
 
     Attributes
@@ -50,8 +50,8 @@ class LeafKernel:
     packed_oob, oob_by_place : ndarray of uint64, optional
         Out-of-bag flags of the training samples, where the scheme divides by shared counts: by
         sample and by place in the index.
-    leaf_factor : LeafFactor, optional
-        The factor of each leaf in the query weights, which new samples share.
+    leaf_factors : tuple of (LeafFactor or None, LeafFactor or None)
+        The factor of each leaf in the query and the reference weights, which new samples share.
     """
 
     scheme: WeightScheme
@@ -64,7 +64,7 @@ class LeafKernel:
     own_diagonal: npt.NDArray[np.float64] | None
     packed_oob: npt.NDArray[np.uint64] | None
     oob_by_place: npt.NDArray[np.uint64] | None
-    leaf_factor: LeafFactor | None
+    leaf_factors: tuple[LeafFactor | None, LeafFactor | None]
 
     @classmethod
     def fit(
@@ -79,19 +79,23 @@ class LeafKernel:
         n_threads: int = 1,
     ) -> LeafKernel:
         """Weigh the training samples and index them by leaf."""
-        coordinates = Coordinates.of_leaves(forest.leaf_offsets)
-        incidence = Incidence.of(samples.leaf, coordinates, n_threads=n_threads)
-        weighting, factor = query_weights(scheme, samples, forest, dtype)
-        query = reference = WeighedRows(incidence, weighting)
+        incidence = samples.incidence_in(forest.coordinates, n_threads=n_threads)
+        weights, asked = weigh(scheme, "query", samples, forest, dtype)
+        query = reference = WeighedRows(incidence, weights)
+        lent = asked
         if scheme.symmetric:
             check_symmetric(scheme, samples, forest)
         else:
-            lent = reference_weights(scheme, samples, forest, dtype)
-            reference = WeighedRows(incidence, lent)
+            weights, lent = weigh(scheme, "reference", samples, forest, dtype)
+            reference = WeighedRows(incidence, weights)
         # (P + Pᵀ)/2 is P itself where the scheme is symmetric already.
         symmetrize = symmetrize and not scheme.symmetric
         if symmetrize:
-            query, reference = both_sides(query, reference, dtype)
+            both = incidence.twice()
+            query, reference = (
+                side_by_side(query, reference, both, dtype),
+                side_by_side(reference, query, both, dtype),
+            )
         index = LeafIndex.of(reference, n_threads=n_threads)
         packed_oob = samples.packed_oob() if scheme.divides_by_shared_oob else None
         return cls(
@@ -105,7 +109,7 @@ class LeafKernel:
             own_diagonal=_diagonal(diagonal, scheme, samples, forest),
             packed_oob=packed_oob,
             oob_by_place=None if packed_oob is None else packed_oob[index.sample_at],
-            leaf_factor=None if symmetrize else factor,
+            leaf_factors=(asked, lent),
         )
 
     @property
@@ -139,19 +143,21 @@ class LeafKernel:
     @lazy
     def row_order(self) -> npt.NDArray[np.int64]:
         """Return the order to compute all training samples in."""
-        return self.index.sample_at.astype(np.int64)
+        order = self.index.sample_at.astype(np.int64)
+        order.flags.writeable = False  # the core follows it
+        return order
 
     def queries(self, samples: Samples) -> WeighedRows:
         """Return the leaves of unseen samples and their query weights."""
-        weighting, _ = query_weights(
-            self.scheme, samples, self.forest, self.dtype, known=self.leaf_factor
-        )
-        coordinates = Coordinates.of_leaves(self.forest.leaf_offsets)
-        query = WeighedRows(Incidence.of(samples.leaf, coordinates), weighting)
+        incidence = samples.incidence_in(self.forest.coordinates)
+        asked, lent = self.leaf_factors
+        weights, _ = weigh(self.scheme, "query", samples, self.forest, self.dtype, asked)
+        query = WeighedRows(incidence, weights)
         if not self.symmetrize:
             return query
-        reference = reference_weights(self.scheme, samples, self.forest, self.dtype)
-        return both_sides(query, WeighedRows(query.incidence, reference), self.dtype)[0]
+        weights, _ = weigh(self.scheme, "reference", samples, self.forest, self.dtype, lent)
+        reference = WeighedRows(incidence, weights)
+        return side_by_side(query, reference, incidence.twice(), self.dtype)
 
     def training_product(self, rows: slice = slice(None)) -> Product:
         """Return the product for training samples in their training role."""
@@ -187,19 +193,25 @@ class LeafKernel:
 
         The inner products of leaf coordinates; P itself where the scheme is symmetric.
         """
-        if self.scheme.symmetric:
-            index = self.index
-        else:
-            index = LeafIndex.of(self.query, self.index.sample_at, n_threads=n_threads)
         product = self.training_product() if samples is None else self.product(samples)
-        return replace(product, reference=index, own=None, diagonal=None)
+        return replace(product, reference=self.query_index(n_threads), own=None, diagonal=None)
+
+    def query_index(self, n_threads: int = 1) -> LeafIndex:
+        """Return the training samples as queries, by leaf. It is made once."""
+        if self.scheme.symmetric:
+            return self.index
+        known: LeafIndex | None = vars(self).get("_query_index")
+        if known is None:
+            known = LeafIndex.of(self.query, self.index.sample_at, n_threads=n_threads)
+            vars(self)["_query_index"] = known
+        return known
 
     def toward(
         self, product: Product, rows: npt.NDArray[np.int64], *, n_threads: int = 1
     ) -> Product:
         """Return a product against some of the training samples alone, by the scheme's formula.
 
-        A diagonal that was put in place of the formula's is not: the columns are other ones.
+        Values that ``diagonal=`` put on the diagonal are not in it.
         """
         index = LeafIndex.of(self.reference.rows(rows), n_threads=n_threads)
         oob = None if self.packed_oob is None else self.packed_oob[rows[index.sample_at]]
@@ -207,10 +219,13 @@ class LeafKernel:
 
     def transposed_product(self, samples: Samples | None = None, *, n_threads: int = 1) -> Product:
         """Return the product for Pᵀ: training samples against the queries."""
-        queries = self.query if samples is None else self.queries(samples)
+        if samples is None:
+            index = self.query_index(n_threads)
+        else:
+            index = LeafIndex.of(self.queries(samples), n_threads=n_threads)
         return Product(
             query=self.reference,
-            reference=LeafIndex.of(queries, n_threads=n_threads),
+            reference=index,
             row_order=self.row_order,
             dtype=self.dtype,
         )

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import leafkernel._native as core
 from leafkernel._lazy import lazy
 from leafkernel._progress import track
+from leafkernel._state import FieldsState
 from leafkernel.incidence import Coordinates, Incidence, WeighedRows
 from leafkernel.weighting import Weighting
 
@@ -45,6 +46,17 @@ def _lock_arrays(holder: Any) -> None:
             object.__setattr__(holder, field.name, tuple(map(_locked, value)))
 
 
+def _lock_whole(array: Array) -> None:
+    """Lock an array and those that it is a view of, so that it cannot be unlocked.
+
+    The core follows the ids in it without looking again.
+    """
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        base.flags.writeable = False
+        base = base.base
+
+
 def _locked(array: Array) -> Array:
     locked: Array = array.view()
     locked.flags.writeable = False
@@ -52,7 +64,7 @@ def _locked(array: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Samples:
+class Samples(FieldsState):
     """Samples as a forest sees them.
 
     Parameters
@@ -126,6 +138,15 @@ class Samples:
             raise _undeclared("features", "features")
         return self.feature_values
 
+    def incidence_in(self, coordinates: Coordinates, *, n_threads: int = 1) -> Incidence:
+        """Return the leaves as checked columns of the maps. They are checked once."""
+        known: Incidence | None = vars(self).get("incidence")
+        if known is None or not np.array_equal(known.coordinates.first, coordinates.first):
+            _lock_whole(self.leaf)
+            known = Incidence.of(self.leaf, coordinates, n_threads=n_threads)
+            vars(self)["incidence"] = known
+        return known
+
     @lazy
     def n_oob_trees(self) -> Array:
         """S(x) = Σ_t o_t(x), shape (n, 1) so that it divides (n, T) arrays."""
@@ -143,7 +164,7 @@ class Samples:
 
 
 @dataclass(frozen=True)
-class ForestStats:
+class ForestStats(FieldsState):
     """What the training samples say about each leaf and each tree.
 
     Parameters
@@ -182,10 +203,14 @@ class ForestStats:
         if in_bag is not None:
             is_count = in_bag.dtype == np.uint8
             in_bag = np.ascontiguousarray(in_bag, dtype=np.uint8 if is_count else np.float64)
-        coordinates = Coordinates.of_leaves(leaf_offsets)
-        incidence = Incidence.of(samples.leaf, coordinates, n_threads=n_threads)
+        incidence = samples.incidence_in(Coordinates.of_leaves(leaf_offsets), n_threads=n_threads)
         masses = core.leaf_masses(WeighedRows(incidence, Weighting(by_entry=in_bag)), n_threads)
         return cls(leaf_offsets, *masses, **known)
+
+    @lazy
+    def coordinates(self) -> Coordinates:
+        """Return the leaves as columns of the maps."""
+        return Coordinates.of_leaves(self.leaf_offsets)
 
     @property
     def n_trees(self) -> int:
@@ -250,7 +275,7 @@ class Preparer(Protocol):
 
 
 @dataclass(frozen=True)
-class LeafIndex:
+class LeafIndex(FieldsState):
     """The reference samples of every leaf with their weights: the reference map W, by leaf.
 
     Samples are listed by their place in an order that puts those which share leaves side by side:
@@ -300,8 +325,9 @@ class LeafIndex:
                 f"lists of {len(lists.offsets) - 1} leaves and {len(sample_at)} samples do not "
                 f"belong to {rows.n_rows} samples with {n_leaves} leaves."
             )
-        place_of = np.empty_like(sample_at)
+        place_of = np.empty(len(sample_at), dtype=np.int32)
         place_of[sample_at] = np.arange(len(sample_at), dtype=np.int32)
+        _lock_whole(place_of)
         return cls(
             lists,
             place_of,
@@ -347,10 +373,8 @@ class LeafIndex:
     def prepared(self, engine: Preparer) -> Any:
         """Return what an engine made of this index. It is made once, and kept here."""
         kept = vars(self).setdefault("_prepared", {})
-        if engine.key not in kept:
+        key = type(engine), engine.key
+        if key not in kept:
             # Another thread may prepare it too, which costs time only.
-            kept.setdefault(engine.key, engine.prepare(self))
-        return kept[engine.key]
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+            kept.setdefault(key, engine.prepare(self))
+        return kept[key]

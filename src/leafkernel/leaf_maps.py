@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from leafkernel._validation import refuse_masked
-from leafkernel.incidence import Coordinates, Incidence, WeighedRows
+from leafkernel.incidence import Incidence, WeighedRows
 from leafkernel.leaf_index import Array, ForestStats, Samples
 from leafkernel.schemes import Weighting, WeightScheme
 
@@ -35,19 +35,20 @@ class LeafFactor:
     taken: Array
 
 
-def query_weights(
+def weigh(
     scheme: WeightScheme,
+    side: Literal["query", "reference"],
     samples: Samples,
     forest: ForestStats,
     dtype: np.dtype[Any],
     known: LeafFactor | None = None,
 ) -> tuple[Weighting, LeafFactor | None]:
-    """Return the query-side weights of samples, and their factor for each leaf.
+    """Return the weights of samples on one side, and their factor for each leaf.
 
     A factor that is known, because the scheme gave the very same array before, is not looked at
     again: it has millions of entries, of which few samples need few.
     """
-    given = scheme.query(samples, forest)
+    given = getattr(scheme, side)(samples, forest)
     if (
         known is not None
         and isinstance(given, Weighting)
@@ -55,22 +56,15 @@ def query_weights(
         and (given.by_entry is None or given.by_entry.dtype in (np.bool_, np.uint8))
     ):
         others = replace(given, by_leaf=None)
-        taken = _take_weights(others, samples, forest, scheme, "query", dtype)
+        taken = _take_weights(others, samples, forest, scheme, side, dtype)
         return replace(taken, by_leaf=known.taken), known
-    taken = _take_weights(given, samples, forest, scheme, "query", dtype)
+    taken = _take_weights(given, samples, forest, scheme, side, dtype)
+    known = None
     if isinstance(given, Weighting) and given.by_leaf is not None and taken.by_leaf is not None:
         # Another array, or other numbers in it, can be a factor of another scale.
         is_same = not given.by_leaf.flags.writeable and np.array_equal(given.by_leaf, taken.by_leaf)
         known = LeafFactor(given.by_leaf, taken.by_leaf) if is_same else None
     return taken, known
-
-
-def reference_weights(
-    scheme: WeightScheme, samples: Samples, forest: ForestStats, dtype: np.dtype[Any]
-) -> Weighting:
-    """Return the reference-side weights of samples."""
-    given = scheme.reference(samples, forest)
-    return _take_weights(given, samples, forest, scheme, "reference", dtype)
 
 
 def check_symmetric(scheme: WeightScheme, samples: Samples, forest: ForestStats) -> None:
@@ -81,10 +75,11 @@ def check_symmetric(scheme: WeightScheme, samples: Samples, forest: ForestStats)
     has_own = getattr(scheme.reference, "__func__", None) is not WeightScheme.reference
     if not has_own or type(scheme).__module__.startswith("leafkernel."):
         return
-    reference = reference_weights(scheme, samples, forest, np.dtype(np.float64))
-    query, _ = query_weights(scheme, samples, forest, np.dtype(np.float64))
-    incidence = Incidence.of(samples.leaf, Coordinates.of_leaves(forest.leaf_offsets))
-    sides = [WeighedRows(incidence, side) for side in (query, reference)]
+    incidence = samples.incidence_in(forest.coordinates)
+    sides = [
+        WeighedRows(incidence, weigh(scheme, side, samples, forest, np.dtype(np.float64))[0])
+        for side in ("query", "reference")
+    ]
     for begin in range(0, samples.n_samples, _ROWS_AT_ONCE):
         rows = slice(begin, begin + _ROWS_AT_ONCE)
         asks, lends = (side.dense(rows) for side in sides)
@@ -95,22 +90,16 @@ def check_symmetric(scheme: WeightScheme, samples: Samples, forest: ForestStats)
             )
 
 
-def both_sides(
-    query: WeighedRows, reference: WeighedRows, dtype: np.dtype[Any]
-) -> tuple[WeighedRows, WeighedRows]:
-    """Return the rows of [Q W]/√2 and [W Q]/√2, over twice the columns.
+def side_by_side(
+    first: WeighedRows, second: WeighedRows, both: Incidence, dtype: np.dtype[Any]
+) -> WeighedRows:
+    """Return the rows of [A B]/√2, over twice the columns.
 
-    Their product is ½[Q W][W Q]ᵀ = (Q Wᵀ + W Qᵀ)/2, so a symmetrized kernel is a product of two
-    maps as well.
+    With A = Q, B = W on the query side and A = W, B = Q on the reference side the product is
+    ½[Q W][W Q]ᵀ = (Q Wᵀ + W Qᵀ)/2, so a symmetrized kernel is a product of two maps as well.
     """
-    incidence, both = query.incidence, query.incidence.twice()
-    sides = query.dense(), reference.dense()
-
-    def rows(first: Array, second: Array) -> WeighedRows:
-        weights = Weighting(scale=np.sqrt(0.5), by_entry=incidence.beside(first, second))
-        return WeighedRows(both, weights.compact(dtype))
-
-    return rows(*sides), rows(*sides[::-1])
+    entries = first.incidence.beside(first.dense(), second.dense())
+    return WeighedRows(both, Weighting(scale=np.sqrt(0.5), by_entry=entries).compact(dtype))
 
 
 def leaf_map(rows: WeighedRows, dtype: np.dtype[Any]) -> csr_array:

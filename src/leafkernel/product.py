@@ -87,11 +87,6 @@ class Product:
         vars(other)["by_leaf"] = self.by_leaf
         return other
 
-    def with_columns(self, columns: npt.NDArray[np.int32]) -> Product:
-        """Return the product with other numbers for the reference samples, each in its column."""
-        reference = self.reference
-        return replace(self, reference=reference.with_samples(columns[reference.sample_at]))
-
     def take(self, rows: npt.NDArray[np.int64]) -> Product:
         """Return the product for some of the rows."""
         return replace(

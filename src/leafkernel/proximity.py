@@ -155,6 +155,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
     _targets: Targets
     _samples: Samples
     _sample_weight: Array | None
+    _fitted_with: dict[str, Any]
     _router: forests.FittedForest
 
     def __init__(
@@ -322,9 +323,9 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             "symmetrize": symmetrize,
             "dtype": dtype,
         }
-        for name, value in given.items():
-            if value is not None:
-                setattr(fitted, name, value)
+        # Parameters that were changed since wait for the next fit, as everywhere else.
+        for name, value in fitted._fitted_with.items():
+            setattr(fitted, name, value if given[name] is None else given[name])
         fitted._check_params()
         if weight_scheme is not None:
             fitted.scheme_ = deepcopy(find_scheme(weight_scheme))
@@ -333,6 +334,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             check_length("X", X, fitted.n_samples_fit_)
         if weight_scheme is None and symmetrize is None and dtype is None:
             fitted.kernel_ = fitted.kernel_.with_diagonal(fitted.diagonal, fitted._samples)
+            fitted._keep_params()
             return fitted
         n_threads = count_threads(fitted.n_jobs)
         fitted._samples = complete_samples(
@@ -874,6 +876,11 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             "proximities": f"{self.scheme_.name}, {'symmetric' if symmetric else 'not symmetric'}",
         }
 
+    def __copy__(self) -> ForestProximity:
+        other = type(self).__new__(type(self))
+        other.__dict__ = dict(vars(self))
+        return other
+
     def __getstate__(self) -> Any:
         return {**super().__getstate__(), "_layout": _LAYOUT}
 
@@ -915,6 +922,12 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             dtype=check_dtype(self.dtype),
             n_threads=n_threads,
         )
+        self._keep_params()
+
+    def _keep_params(self) -> None:
+        """Note the parameters that the kernel was made with."""
+        names = ("weight_scheme", "diagonal", "symmetrize", "dtype")
+        self._fitted_with = {name: getattr(self, name) for name in names}
 
     def _limit(self) -> int:
         return available_bytes() if self.max_memory is None else parse_bytes(self.max_memory)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,19 @@ class Weighting:
         if self.by_entry is not None:
             weights *= self.by_entry
         return weights
+
+    def in_tree(self, leaf: Array, tree: int) -> npt.NDArray[np.float64]:
+        """Return one column of :meth:`dense`, shape (n,)."""
+        by_entry = None if self.by_entry is None else self.by_entry[:, tree]
+        return replace(self, by_entry=by_entry).dense(leaf[:, tree])
+
+    def rows(self, rows: slice | Array) -> Weighting:
+        """Return the weights of some of the samples."""
+        return replace(
+            self,
+            by_sample=None if self.by_sample is None else self.by_sample[rows],
+            by_entry=None if self.by_entry is None else self.by_entry[rows],
+        )
 
     def compact(
         self, dtype: np.dtype[Any], leaf: Array | None = None, *, owned: tuple[Any, ...] = ()

@@ -39,9 +39,11 @@ inline Offset check_incidence(const Incidence& incidence, int n_threads, const M
         require(all_exist, "a leaf id is out of range, or not in its group");
     };
     if (incidence.offsets.empty()) {
-        require(static_cast<std::size_t>(n_rows) * static_cast<std::size_t>(n_groups) ==
-                    static_cast<std::size_t>(incidence.columns.size()),
-                "leaf does not have one entry for each row and group");
+        // By division: a product of sizes that are not true may overflow.
+        const Offset n_entries = incidence.columns.size();
+        require(n_groups == 0 ? n_entries == 0
+                              : n_entries % n_groups == 0 && n_entries / n_groups == n_rows,
+                "columns does not have one entry for each row and group");
         const auto each = [&](const auto& ids) {
             look([&](Offset row) {  // without a branch: several ids at once
                 bool wrong = false;

@@ -38,6 +38,8 @@ class Engine(Preparer, Protocol):
     An engine may keep what it needs: it prepares each index of reference samples once (a copy on a
     device, say), and the index keeps what it prepared. The engine itself can hold a connection or a
     device. ``ForestProximity(forest, engine=my_engine)`` takes any object with these methods.
+    Cloning or pickling the proximity copies the engine: one that holds what cannot be copied says
+    how with ``__deepcopy__`` and ``__reduce__``.
     """
 
     @property

@@ -120,7 +120,7 @@ def _bits(
     for group, t in enumerate(kernel.coordinates.tree):
         ours, theirs = query.in_group(group), reference.in_group(group)
         row, place = np.nonzero(theirs.leaf[which] == ours.leaf[:, None])
-        if group < stats.n_trees:
+        if group == kernel.coordinates.groups_of(t)[0]:  # each tree once
             shared[row, place] += 1
         adds = ours.weight[row] * theirs.weight[which[row, place]]
         counts = adds > 0

@@ -16,11 +16,11 @@ from leafkernel import forests
 from leafkernel._progress import track
 from leafkernel._targets import Targets
 from leafkernel._validation import check_dtype
-from leafkernel.incidence import Coordinates, Incidence, WeighedRows
+from leafkernel.incidence import Incidence, WeighedRows
 from leafkernel.inside import Inside
 from leafkernel.kernel import LeafKernel
 from leafkernel.leaf_index import ForestStats, LeafIndex, Samples
-from leafkernel.leaf_maps import query_weights
+from leafkernel.leaf_maps import weigh
 from leafkernel.saving._folder import (
     DamagedError,
     FolderReader,
@@ -49,6 +49,8 @@ def write(inside: Inside, folder: str | os.PathLike[str]) -> None:
     with writing(Path(folder), values) as writer:
         put = writer.array
         values["params"] = {name: getattr(prox, name) for name in _PARAMS}
+        kept = inside.fitted_with
+        values["params"].update(diagonal=kept["diagonal"], symmetrize=kept["symmetrize"])
         values["params"]["dtype"] = kernel.dtype.name
         values["params"]["engine"] = prox.engine if isinstance(prox.engine, str) else "auto"
         values["scheme"] = _write_scheme(writer, inside.scheme)
@@ -142,6 +144,12 @@ def _read(
         "_samples": samples,
         "_sample_weight": reader.array(values["sample_weight"]),
         "_router": router,
+        "_fitted_with": {
+            "weight_scheme": scheme,
+            "diagonal": params["diagonal"],
+            "symmetrize": params["symmetrize"],
+            "dtype": kernel.dtype.type,
+        },
     }
 
 
@@ -154,14 +162,17 @@ def _read_kernel(
 ) -> LeafKernel:
     values, dtype = reader.values, check_dtype(params["dtype"])
     symmetrized = values["query"]["columns"] != values["samples"]["leaf"]
-    coordinates = Coordinates.of_leaves(stats.leaf_offsets)
-    coordinates = coordinates.twice() if symmetrized else coordinates
-    incidence = Incidence.of(reader.need(values["query"]["columns"]), coordinates)
+    incidence = samples.incidence_in(stats.coordinates)
+    if symmetrized:
+        columns = reader.need(values["query"]["columns"])
+        incidence = Incidence.of(columns, stats.coordinates.twice)
     query = _read_weights(reader, values["query"], incidence)
     # What a scheme gives for each leaf is made once, here, for all queries to come.
-    weighting, factor = query_weights(scheme, samples.rows(slice(0, 1)), stats, dtype)
-    if factor is not None and not symmetrized:
-        query = replace(query, weighting=replace(query.weighting, by_leaf=weighting.by_leaf))
+    first = samples.rows(slice(0, 1))
+    weights, asked = weigh(scheme, "query", first, stats, dtype)
+    lent = asked if scheme.symmetric else weigh(scheme, "reference", first, stats, dtype)[1]
+    if asked is not None and not symmetrized:
+        query = replace(query, weighting=replace(query.weighting, by_leaf=weights.by_leaf))
     same = values["reference"] == values["query"]
     reference = query if same else _read_weights(reader, values["reference"], incidence)
     index = LeafIndex.from_lists(reference, core.LeafLists(**_arrays(reader, values["lists"])))
@@ -177,7 +188,7 @@ def _read_kernel(
         own_diagonal=reader.array(values["own_diagonal"]),
         packed_oob=packed_oob,
         oob_by_place=None if packed_oob is None else packed_oob[index.sample_at],
-        leaf_factor=None if symmetrized else factor,
+        leaf_factors=(asked, lent),
     )
 
 

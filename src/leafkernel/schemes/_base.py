@@ -31,8 +31,8 @@ class WeightScheme(ABC):
     :meth:`reference`. Subclass it to define a proximity of your own; where both sides weigh alike,
     :meth:`query` is enough. Both get the samples (:class:`leafkernel.schemes.Samples`: leaves,
     in-bag weights, …) and the forest (:class:`leafkernel.schemes.ForestStats`: masses of leaves,
-    tree weights, …), and return nonnegative weights: an array of shape (n, T), or the same in
-    factors, a :class:`leafkernel.schemes.Weighting`, which is faster and takes less memory.
+    tree weights, …), and return weights: an array of shape (n, T), or the same in factors, a
+    :class:`leafkernel.schemes.Weighting`, which is faster and takes less memory.
 
     Attributes
     ----------
@@ -98,14 +98,22 @@ class WeightScheme(ABC):
             "symmetric" in vars(base) for base in own
         ):
             cls.symmetric = False
-        if "separable" in vars(cls):
-            warnings.warn(
-                f"{cls.__name__} sets separable, which is now the opposite of "
-                "divides_by_shared_oob; set that instead.",
-                FutureWarning,
-                stacklevel=2,
-            )
-            cls.divides_by_shared_oob = not vars(cls)["separable"]
+        for old, new, meaning in (
+            ("separable", "divides_by_shared_oob", {True: False, False: True}),
+            ("equal_diagonal", "own_proximity", {True: 1.0, False: None}),
+        ):
+            if old in vars(cls):
+                value = vars(cls)[old]
+                if not isinstance(value, bool):
+                    raise TypeError(f"{cls.__name__} sets {old}; set {new} instead.")
+                warnings.warn(
+                    f"{cls.__name__} sets {old}, which is now called {new}; write "
+                    f"{new} = {meaning[value]} instead of {old} = {value}.",
+                    FutureWarning,
+                    stacklevel=3,
+                )
+                setattr(cls, new, meaning[value])
+                delattr(cls, old)
 
     @property
     def out_of_bag(self) -> bool:
@@ -117,9 +125,14 @@ class WeightScheme(ABC):
         """Whether P is the product Q Wᵀ: the opposite of ``divides_by_shared_oob``."""
         return not self.divides_by_shared_oob
 
+    @property
+    def equal_diagonal(self) -> bool:
+        """Whether all training samples have proximity one to themselves."""
+        return self.own_proximity == 1
+
     @abstractmethod
     def query(self, samples: Samples, forest: ForestStats) -> AnyWeights:
-        """Weigh samples that ask for their similar ones.
+        """Return the query weights: how much each tree counts for samples to be compared.
 
         Parameters
         ----------
@@ -131,11 +144,13 @@ class WeightScheme(ABC):
         Returns
         -------
         ndarray of shape (n, T) or Weighting
-            q_t(x) >= 0.
+            q_t(x); not negative, unless the scheme is ``signed``.
         """
 
     def reference(self, samples: Samples, forest: ForestStats) -> AnyWeights:
-        """Weigh samples that are asked for; as queries, by default.
+        """Return the reference weights: how much each tree counts for samples to compare with.
+
+        By default they are the query weights.
 
         Parameters
         ----------
@@ -147,7 +162,7 @@ class WeightScheme(ABC):
         Returns
         -------
         ndarray of shape (n, T) or Weighting
-            w_t(x) >= 0.
+            w_t(x); not negative, unless the scheme is ``signed``.
         """
         return self.query(samples, forest)
 

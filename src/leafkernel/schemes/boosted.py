@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import sha256
 
 import numpy as np
 import numpy.typing as npt
@@ -49,7 +50,9 @@ class Boosted(WeightScheme):
         if self.tree_weights is None:
             by_leaf = forest.once(self.name, lambda: _by_leaf(forest.tree_weights, forest))
         else:
-            by_leaf = _by_leaf(check_tree_weights(self.tree_weights, forest.n_trees), forest)
+            weights = check_tree_weights(self.tree_weights, forest.n_trees)
+            digest = sha256(weights.tobytes()).hexdigest()
+            by_leaf = forest.once(f"{self.name} {digest}", lambda: _by_leaf(weights, forest))
         return Weighting(by_leaf=by_leaf)
 
 

@@ -40,7 +40,8 @@ class Gap(WeightScheme):
 
     def reference(self, samples: Samples, forest: ForestStats) -> Weighting:
         """Return w."""
-        return Weighting(by_leaf=ratio(1.0, forest.in_bag_mass), by_entry=samples.in_bag)
+        by_leaf = forest.once(self.name, lambda: ratio(1.0, forest.in_bag_mass))
+        return Weighting(by_leaf=by_leaf, by_entry=samples.in_bag)
 
     def adjusted_diagonal(self, samples: Samples, forest: ForestStats) -> Weights:
         """Return the mean of w over the trees that drew each sample, shape (n,)."""

@@ -64,7 +64,7 @@ class LeafCoordinates:
         return product.with_dtype(np.float64)
 
     def _apply(self, product: Product, V: Array) -> Array:
-        return Inside.of(self.prox).engine.apply(product, V)
+        return Inside.of(self.prox).sums(product, V)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"prox": self.prox}  # the product is made again where it is needed
