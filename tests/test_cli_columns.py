@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import leafkernel.cli
 from leafkernel.cli.columns import Column, prepare
 from leafkernel.cli.errors import CommandError, TableError
-from leafkernel.cli.files import read_file
+from leafkernel.tables.files import read_file
 
 N = 40
 CLASSES = ["a", "b", "b", "a", "a", "b", "a", "b"] * (N // 8)

@@ -10,9 +10,10 @@ from cli_runs import run, run_json
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from leafkernel.cli._signs import NUMBER_FORMS, Stated, from_plain, show_sign, to_plain
 from leafkernel.cli.columns import prepare
-from leafkernel.cli.files import read_file, write_frame
+from leafkernel.tables._signs import NUMBER_FORMS, Stated, from_plain, show_sign, to_plain
+from leafkernel.tables._writing import write_frame
+from leafkernel.tables.files import read_file
 
 FEW = ("--trees", 8)
 UNSURE = "could also"

@@ -10,8 +10,9 @@ import pytest
 
 from leafkernel import _files
 from leafkernel._files import open_whole
-from leafkernel.cli.files import read_file, write_frame
 from leafkernel.explorer.report import Report
+from leafkernel.tables._writing import write_frame
+from leafkernel.tables.files import read_file
 
 FRAME = pd.DataFrame({"a": [1, 2]})
 

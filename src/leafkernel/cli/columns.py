@@ -11,13 +11,16 @@ import numpy.typing as npt
 import pandas as pd
 
 from leafkernel._validation import shorten
-from leafkernel.cli._amounts import Style
-from leafkernel.cli._kinds import Findings, clean_names, codes_of, quote
-from leafkernel.cli._table import Column, Table
+from leafkernel.cli._sorting import Table
 from leafkernel.cli._target import check_classes, check_rows, find_column, read_target
-from leafkernel.cli._values import Values, as_numbers, read_values
 from leafkernel.cli._wanted import ignored
 from leafkernel.cli.errors import TableError
+from leafkernel.tables._amounts import Style
+from leafkernel.tables._findings import Findings, clean_names
+from leafkernel.tables._missing import quote
+from leafkernel.tables._schema import Column
+from leafkernel.tables._settle import as_numbers
+from leafkernel.tables._values import Values, codes_of, read_feature
 
 __all__ = ["MAX_CLASSES", "Column", "Prepared", "prepare"]
 
@@ -124,13 +127,13 @@ class Prepared:
 
 
 def _encode(series: Any, column: Column, findings: Findings) -> npt.NDArray[np.float64]:
-    values = read_values(series)
+    values = read_feature(series)
     if column.kind == "category":
         labels = values.labels()
-        codes = codes_of(labels, column.categories)
+        codes = codes_of(labels, column.categories or ())
         unknown = int((np.isnan(codes) & ~values.missing()).sum())
         if unknown:
-            findings.add("unknown", column.name, unknown)
+            findings.add_count("unknown", column.name, unknown)
         return codes
     values = as_numbers(values, column.form, column.style)
     findings.add_losses(column.name, values)

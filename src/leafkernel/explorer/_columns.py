@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
-from decimal import Decimal
-from importlib import import_module
-from numbers import Real
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import issparse
 
 from leafkernel.explorer._blob import Blob
-from leafkernel.tasks._tables import is_missing
-
-Array = npt.NDArray[Any]
+from leafkernel.tables._values import Array, object_array, read_values, shorten_text
 
 # With more values than these, or with as many as half of the rows, a column is text: a legend or a
 # color for each would tell nothing.
@@ -135,13 +128,13 @@ def read_columns(table: Any, names: dict[int, str]) -> list[PageColumn]:
 
 def read_column(name: str, column: Any) -> PageColumn:
     """Return one column: numbers stay numbers, few different texts are categories."""
-    days = _as_days(column)
-    if days is not None:
-        return PageColumn(name, "number", days, is_date=True)
-    numbers = _as_numbers(column)
-    if numbers is not None:
-        return PageColumn(name, "number", numbers)
-    return _of_texts(name, _as_texts(column))
+    values = read_values(column)
+    if values.numbers is not None:
+        numbers = np.where(np.isinf(values.numbers), np.nan, values.numbers)
+        return PageColumn(name, "number", numbers, is_date=values.form == "dates")
+    assert values.objects is not None
+    texts = object_array(value if value is None else as_text(value) for value in values.objects)
+    return _of_texts(name, texts)
 
 
 def _of_texts(name: str, texts: Array, kind: str | None = None) -> PageColumn:
@@ -151,10 +144,10 @@ def _of_texts(name: str, texts: Array, kind: str | None = None) -> PageColumn:
     if kind == "text" or (kind is None and many):
         if sum(len(text) for text in texts if text is not None) <= _MOST_CHARACTERS:
             return PageColumn(name, "text", texts)
-        cut = np.array([text if text is None else _cut(text) for text in texts], dtype=object)
+        cut = object_array(text and shorten_text(text, _LONGEST_CUT) for text in texts)
         return PageColumn(name, "text", cut, is_cut=True)
     code = {text: k for k, text in enumerate(known)}
-    codes = np.array([-1 if text is None else code[text] for text in texts], dtype=np.int64)
+    codes = np.array([code.get(text, -1) for text in texts], dtype=np.int64)
     return PageColumn(name, "category", codes, tuple(known))
 
 
@@ -174,62 +167,3 @@ def _is_short(numbers: Array) -> bool:
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         digits = size * 10.0 ** (_DIGITS_OF_SINGLE - 1 - np.floor(np.log10(size)))
         return bool(np.all(np.abs(digits - np.round(digits)) < 1e-7))
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST_CUT else f"{text[: _LONGEST_CUT - 1]}…"
-
-
-def _as_days(column: Any) -> Array | None:
-    """Return dates as days since 1970, NaN where missing; None if a column holds others."""
-    if not str(getattr(column, "dtype", "")).lower().startswith(("datetime", "date", "timestamp")):
-        return None
-    if hasattr(column, "isna") and not isinstance(column.dtype, np.dtype):  # a time zone, Arrow
-        pandas = import_module("pandas")
-        objects = column.astype(object).where(~column.isna(), None)
-        column = pandas.to_datetime(objects, utc=True, errors="coerce").dt.tz_localize(None)
-    dates = np.asarray(column).astype("datetime64[s]")
-    days: Array = (dates - np.datetime64(0, "s")) / np.timedelta64(1, "D")
-    return days
-
-
-def _as_numbers(column: Any) -> Array | None:
-    """Return a column of numbers as float64, infinite values as missing; None if it holds others.
-
-    Booleans are categories, and text stays text even where it could be read as numbers.
-    """
-    dtype = str(getattr(column, "dtype", "")).lower()
-    if re.match(r"(u?int\d|float|double|decimal|halffloat)", dtype):
-        pass
-    elif dtype == "object" or np.asarray(column).dtype.kind == "O":
-        known = [value for value in _objects(column) if not is_missing(value)]
-        if not known or not all(_is_number(value) for value in known):
-            return None
-    elif np.asarray(column).dtype.kind not in "uif" or np.ndim(column) != 1:
-        return None
-    if hasattr(column, "isna"):
-        numbers = np.array(column.to_numpy(dtype=np.float64, na_value=np.nan))
-    else:
-        objects = [np.nan if is_missing(value) else value for value in _objects(column)]
-        numbers = np.array(objects, dtype=np.float64)
-    numbers[~np.isfinite(numbers)] = np.nan
-    return numbers
-
-
-def _as_texts(column: Any) -> Array:
-    """Return a column as text, None where missing, shape (n,)."""
-    values = _objects(column)
-    texts = np.empty(len(values), dtype=object)
-    for row, value in enumerate(values):
-        texts[row] = None if is_missing(value) else as_text(value)
-    return texts
-
-
-def _objects(column: Any) -> list[Any]:
-    if hasattr(column, "to_list"):  # pandas and polars
-        return list(column.to_list())
-    return list(column)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (Real, Decimal)) and not isinstance(value, (bool, np.bool_))

@@ -21,6 +21,8 @@ from leafkernel._validation import (
 from leafkernel.forests import is_fitted as is_fitted_forest
 from leafkernel.forests.wrapped import unfreeze
 from leafkernel.proximity import ForestProximity
+from leafkernel.tables._frames import Table, read_table
+from leafkernel.tables._schema import Schema, list_columns
 from leafkernel.tasks._base import ProximityTask, is_fitted, is_scheme
 from leafkernel.tasks._fillers import (
     Average,
@@ -29,7 +31,6 @@ from leafkernel.tasks._fillers import (
     read_target_columns,
 )
 from leafkernel.tasks._known_values import CategoryRule, Floats, Known, Mask
-from leafkernel.tasks._tables import Schema, Table, list_columns, read_table
 
 
 class ProximityImputer(ProximityTask, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):

@@ -9,17 +9,18 @@ import numpy as np
 import pandas as pd
 
 from leafkernel._validation import shorten
-from leafkernel.cli._copying import TextCopy
-from leafkernel.cli._formats import suffix_of
-from leafkernel.cli._gaps import GappyColumn
-from leafkernel.cli._kinds import Findings, clean_names
 from leafkernel.cli._options import OutputOptions, count_threads, state_signs
 from leafkernel.cli._output import Talk, check_output
 from leafkernel.cli._target import find_column
 from leafkernel.cli._wanted import ignored, parse_kinds
 from leafkernel.cli.columns import Prepared, prepare
 from leafkernel.cli.commands.impute import ImputeOptions
-from leafkernel.cli.files import TYPED_FORMATS, call, open_source, read_source
+from leafkernel.tables._copying import TextCopy
+from leafkernel.tables._findings import Findings, clean_names
+from leafkernel.tables._formats import suffix_of
+from leafkernel.tables._gaps import GappyColumn
+from leafkernel.tables._writing import TYPED_FORMATS
+from leafkernel.tables.files import call, open_source, read_source
 from leafkernel.tasks import ProximityImputer
 
 

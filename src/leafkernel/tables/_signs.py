@@ -76,10 +76,10 @@ class Evidence:
     def __init__(self) -> None:
         self._shown: defaultdict[int, Counter[str]] = defaultdict(Counter)
 
-    def add(self, column: int, sign: str) -> bool:
-        """Count the sign that a value of a column shows; return whether that is enough."""
+    def add(self, column: int, sign: str, count: int = 1) -> bool:
+        """Count the sign that values of a column show; return whether that is enough."""
         shown = self._shown[column]
-        shown[sign] += 1
+        shown[sign] += count
         return shown[sign] >= _ENOUGH and sign in _SHOWN
 
     def decide(self, stated: Stated = UNSTATED, *, comma: str = ".") -> dict[int, Signs]:
@@ -145,7 +145,7 @@ def show_sign(text: str) -> str:
 
     Examples
     --------
-    >>> from leafkernel.cli._signs import show_sign
+    >>> from leafkernel.tables._signs import show_sign
     >>> [show_sign(text) for text in ("0.125", "1.234,5", "1.234.567", "33.932", "1,500", "12")]
     ['.', ',', ',', '?.', '?,', '']
     """

@@ -7,16 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from leafkernel.cli._dates import DATE_FORMS
-from leafkernel.cli._forced import read_as
-from leafkernel.cli._kinds import find_kind, order_of
-from leafkernel.cli._signs import NUMBER_FORMS, Signs, from_plain, to_plain
-from leafkernel.cli._values import Values, read_values, settle
-
-Mask = npt.NDArray[np.bool_]
+from leafkernel.tables._dates import DATE_FORMS
+from leafkernel.tables._kinds import find_kind
+from leafkernel.tables._settle import read_as, settle
+from leafkernel.tables._signs import NUMBER_FORMS, Signs, from_plain, to_plain
+from leafkernel.tables._values import Mask, Values, read_feature
 
 _PLAIN = re.compile(r"[-+]?\d*(\.\d+)?")
 _EXPONENT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
@@ -56,7 +53,7 @@ class GappyColumn:
 
         ``wanted`` is what the user says that it is. Text in a column of numbers is then missing.
         """
-        as_read = read_values(raw)
+        as_read = read_feature(raw)
         if wanted is not None:
             values = read_as(as_read, wanted, name, signs)
             return cls(name, raw, values, values.missing())
@@ -87,7 +84,7 @@ class GappyColumn:
         """Return the column as the imputer takes it."""
         if self.values.numbers is not None:
             return self.values.numbers
-        return pd.Categorical(self.values.labels(), categories=list(order_of(self.values)))
+        return pd.Categorical(self.values.labels(), categories=list(self.values.categories()))
 
     def filled(self, found: Any, *, as_text: bool) -> Any:
         """Return the column as it was read, with what was found in its gaps.

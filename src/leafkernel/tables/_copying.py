@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from leafkernel.cli._cells import Dialect, change_cells, convert_cells
-from leafkernel.cli._encoding import TextFile, encode_exactly, read_exactly
-from leafkernel.cli._formats import suffix_of
-from leafkernel.cli._formulas import escape
+from leafkernel.tables._cells import change_cells, convert_cells
+from leafkernel.tables._encoding import TextFile, encode_exactly, read_exactly
+from leafkernel.tables._formats import suffix_of
+from leafkernel.tables._formulas import escape
+from leafkernel.tables._layout import Dialect
 
 _NAMES = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 
@@ -24,8 +25,6 @@ class TextCopy:
     ----------
     text : str
         The content of the file.
-    codec : str
-        Makes the same bytes of it again.
     dialect : Dialect
         How it is written.
     ending : str
@@ -37,7 +36,6 @@ class TextCopy:
     """
 
     text: str
-    codec: str
     dialect: Dialect
     ending: str
     fills: Mapping[tuple[int, int], str] = field(default_factory=dict)
@@ -46,8 +44,7 @@ class TextCopy:
     @classmethod
     def of(cls, file: TextFile, dialect: Dialect) -> TextCopy:
         """Read a file that is to be written again."""
-        text, codec = read_exactly(file, dialect.encoding)
-        return cls(text, codec, dialect, _ending(file.path))
+        return cls(read_exactly(file, dialect.encoding), dialect, _ending(file.path))
 
     def notes(self, output: Path | None) -> list[str]:
         """Return a note if the name of the output asks for another separator."""
@@ -72,7 +69,7 @@ class TextCopy:
         separator = self._other_separator(ending)
         if separator is None:
             parts = change_cells(self.text, self.dialect, self._change)
-            return (encode_exactly(part, self.codec) for part in parts)
+            return (encode_exactly(part, self.dialect.encoding) for part in parts)
         lines = convert_cells(self.text, self.dialect, self._change, separator)
         return (line.encode() for line in lines)
 

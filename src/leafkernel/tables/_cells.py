@@ -7,30 +7,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from leafkernel.cli._missing import MISSING
+from leafkernel.tables._layout import Dialect, is_blank
+from leafkernel.tables._missing import MISSING
 
 _SAMPLE = 1000  # records that show whether the cells of a column have quotes
 
 Change = Callable[[int, int, str], "str | None"]
-
-
-@dataclass(frozen=True)
-class Dialect:
-    """How a text file is written.
-
-    Attributes
-    ----------
-    separator : str
-        The sign between cells.
-    spaced : bool
-        Whether blanks after a separator are no part of the cell.
-    encoding : str
-        The encoding, as :func:`leafkernel.cli._encoding.find_encoding` names it.
-    """
-
-    separator: str
-    spaced: bool
-    encoding: str
 
 
 @dataclass(frozen=True)
@@ -71,17 +53,9 @@ def split_records(text: str, dialect: Dialect) -> Iterator[list[Cell]]:
         if end != dialect.separator or at_end:
             if end == dialect.separator:
                 record.append(Cell(place, "", ""))
-            if not _is_blank(record):
+            if not is_blank([cell.value for cell in record if cell.written or record[1:]]):
                 yield record
             record = []
-
-
-def _is_blank(record: list[Cell]) -> bool:
-    """Say whether a record is no row: an empty line, or one with blanks only."""
-    first = record[0]
-    if len(record) > 1:
-        return False
-    return not first.value.strip(" \t") if first.value else not first.written
 
 
 def change_cells(text: str, dialect: Dialect, change: Change) -> Iterator[str]:
@@ -129,7 +103,7 @@ def _quoted_columns(text: str, dialect: Dialect) -> set[int]:
         for column, cell in enumerate(record):
             if cell.written.startswith('"'):
                 quoted.add(column)
-            elif cell.value and cell.value not in MISSING:
+            elif cell.value not in MISSING:
                 bare.add(column)
     return quoted - bare
 

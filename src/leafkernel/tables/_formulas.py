@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pandas as pd
 
 from leafkernel._validation import shorten
-from leafkernel.cli._amounts import read_amount
-from leafkernel.cli._kinds import quote
-from leafkernel.cli._signs import SPACES
+from leafkernel.tables._amounts import read_amount
+from leafkernel.tables._missing import quote
+from leafkernel.tables._signs import SPACES
 
 _DANGEROUS = ("=", "+", "-", "@", "\t", "\r", "\n")
 _NUMBER = re.compile(
@@ -28,19 +29,28 @@ def is_formula(value: Any) -> bool:
     return _NUMBER.fullmatch(text) is None and read_amount(text) is None
 
 
-def may_hold_text(column: Any) -> bool:
-    """Return whether the type of a column allows text."""
-    types = pd.api.types
-    return not (types.is_numeric_dtype(column.dtype) or types.is_datetime64_any_dtype(column.dtype))
+def text_columns(frame: Any) -> Iterator[tuple[int, Any]]:
+    """Yield the place and the values of each column whose type allows text."""
+    for i, dtype in enumerate(frame.dtypes):
+        if dtype.kind not in "uifcmMb":
+            yield i, frame.iloc[:, i]
+
+
+def map_text(frame: Any, change: Callable[[str], str]) -> Any:
+    """Return a copy of a table with all of its text changed."""
+    changed = frame.copy()
+    for i, column in text_columns(frame):
+        values = [change(value) if isinstance(value, str) else value for value in column]
+        changed.isetitem(i, pd.Series(values, index=frame.index, dtype=object))
+    return changed
 
 
 def formula_notes(frame: Any) -> list[str]:
     """Return a note on the columns of a table that hold formulas; none if no column does."""
+    counts = {i: sum(map(is_formula, column)) for i, column in text_columns(frame)}
     found = []
     for i, name in enumerate(frame.columns):
-        column = frame.iloc[:, i]
-        count = sum(map(is_formula, column)) if may_hold_text(column) else 0
-        count += is_formula(name)
+        count = counts.get(i, 0) + is_formula(name)
         if count:
             found.append(f"{quote(str(name))} ({count:,} cell{'s' * (count > 1)})")
     if not found:
@@ -70,16 +80,11 @@ def defuse(frame: Any) -> Any:
     Examples
     --------
     >>> import pandas as pd
-    >>> from leafkernel.cli.files import defuse
+    >>> from leafkernel.tables._formulas import defuse
     >>> defuse(pd.DataFrame({"note": ["=1+1", "fine", "-5"]}))["note"].tolist()
     ["'=1+1", 'fine', '-5']
     """
-    safe = frame.copy()
-    for i in range(safe.shape[1]):
-        column = safe.iloc[:, i]
-        if may_hold_text(column):
-            values = [escape(value) for value in column]
-            safe.isetitem(i, pd.Series(values, index=safe.index, dtype=object))
+    safe = map_text(frame, escape)
     safe.columns = [escape(name) for name in safe.columns]
     return safe
 

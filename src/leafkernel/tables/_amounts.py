@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from leafkernel.cli._signs import APOSTROPHES, SPACES, show_sign
+from leafkernel.tables._signs import APOSTROPHES, SPACES, show_sign
 
 # The decimal sign, if a sign that is unclear stands between thousands.
 _OTHER = {"?.": ",", "?,": "."}
@@ -88,7 +88,7 @@ def read_amount(text: str) -> Amount | None:
 
     Examples
     --------
-    >>> from leafkernel.cli._amounts import read_amount
+    >>> from leafkernel.tables._amounts import read_amount
     >>> read_amount("(1,234.50)").number, read_amount("148,42 €").unit
     ('-1,234.50', 'EUR')
     """

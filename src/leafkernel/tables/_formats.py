@@ -6,8 +6,8 @@ import difflib
 import re
 from pathlib import Path
 
-from leafkernel.cli._reading import explain_damage
-from leafkernel.cli.errors import FileError
+from leafkernel.tables._room import explain_damage
+from leafkernel.tables.errors import FileError
 
 # What the end of a name says a file is.
 _SUFFIXES = {
@@ -47,7 +47,7 @@ _MARKUP = re.compile(rb"(\xef\xbb\xbf)?\s*(<!doctype|<html|<head|<body|<\?xml|<t
 _JSON = re.compile(rb"(\xef\xbb\xbf)?\s*(\{\s*\"|\[\s*[\{\[])")
 
 
-def find_kind(path: Path, name: str) -> str:
+def find_format(path: Path, name: str) -> str:
     """Return what a file is, by its name and its first bytes, which must agree."""
     if re.match(r"(https?|ftp|s3|gs):/", str(path)):
         raise FileError(f"{name} is an address, not a file. Download it first.")
@@ -83,7 +83,7 @@ def suffix_of(path: Path) -> str:
     Examples
     --------
     >>> from pathlib import Path
-    >>> from leafkernel.cli.files import suffix_of
+    >>> from leafkernel.tables._formats import suffix_of
     >>> suffix_of(Path("Birds.v2.CSV.gz"))
     '.csv.gz'
     """

@@ -1,8 +1,9 @@
-"""What reading text and reading Arrow share: room in memory, samples of rows, damaged files."""
+"""What reading text and reading Arrow share: room in memory, notes, damaged files."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import gzip
 import zlib
 from collections.abc import Iterator
@@ -12,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from leafkernel import _memory
-from leafkernel.cli._streams import reason
-from leafkernel.cli.errors import FileError
+from leafkernel.tables.errors import FileError
 
 # A cell costs its value, a copy of it as a feature, and one on the way.
 CELL_BYTES = 24
@@ -56,22 +56,11 @@ def check_room(
     )
 
 
-def choose_rows(n_rows: int, max_rows: int | None, random_state: int) -> npt.NDArray[np.int64]:
-    """Return the numbers of the rows to keep, in order: all, or a random ``max_rows`` of them."""
-    if max_rows is None or n_rows <= max_rows:
-        return np.arange(n_rows, dtype=np.int64)
-    rng = np.random.default_rng(random_state)
-    chosen = rng.choice(n_rows, max_rows, replace=False, shuffle=False)
-    return np.sort(chosen).astype(np.int64)
-
-
 def finish(frame: Any, rows: npt.NDArray[np.int64], n_rows: int, notes: list[str]) -> Any:
     """Give a frame its row numbers as the index, and its notes as ``attrs["notes"]``."""
     if len(rows) < n_rows:
-        notes = [
-            *notes,
-            f"The file has {n_rows:,} rows; a random sample of {len(rows):,} of them was read.",
-        ]
+        read = f"a random sample of {len(rows):,} of them was read."
+        notes = [*notes, f"The file has {n_rows:,} rows; {read}"]
     frame.index = rows
     frame.attrs["notes"] = notes
     return frame
@@ -92,7 +81,8 @@ def explain_damage(name: str, remedy: str | None = None) -> Iterator[None]:
     except PermissionError as error:
         raise FileError(f"{name} may not be read by you: {error.strerror}.") from error
     except OSError as error:
-        raise FileError(f"{name} could not be read: {reason(error)}.") from error
+        why = "it is closed" if error.errno == errno.EBADF else error.strerror or error
+        raise FileError(f"{name} could not be read: {why}.") from error
     except MemoryError as error:
         raise FileError(
             f"{name} does not fit in memory. {remedy or f'{_SAMPLE} with --max-rows.'}"

@@ -2,47 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from leafkernel.cli._amounts import Style
-from leafkernel.cli._forced import read_as
-from leafkernel.cli._kinds import Findings, codes_of, find_kind, order_of, quote
-from leafkernel.cli._signs import Signs
-from leafkernel.cli._values import Values, as_shown, read_values, settle
-
-
-@dataclass(frozen=True)
-class Column:
-    """A feature.
-
-    Attributes
-    ----------
-    name : str
-    kind : {"number", "category"}
-    categories : tuple of str
-        What the codes of a category mean, in order.
-    form : str
-        How numbers are written in the file, as in ``Values``.
-    style : Style or None
-        The currency, percent sign or brackets around the numbers there.
-
-    Examples
-    --------
-    >>> from leafkernel.cli.columns import Column
-    >>> Column("island", "category", ("Biscoe", "Dream")).categories[1]
-    'Dream'
-    """
-
-    name: str
-    kind: str
-    categories: tuple[str, ...] = ()
-    form: str = ""
-    style: Style | None = None
+from leafkernel.tables._findings import Findings
+from leafkernel.tables._kinds import find_kind
+from leafkernel.tables._missing import quote
+from leafkernel.tables._schema import Column
+from leafkernel.tables._settle import read_as, settle
+from leafkernel.tables._signs import Signs
+from leafkernel.tables._values import Values, as_shown, codes_of, read_feature
 
 
 class Table:
@@ -70,7 +42,7 @@ class Table:
 
         ``signs`` are those of its numbers, ``wanted`` is what the user says that it is.
         """
-        raw = read_values(series)
+        raw = read_feature(series)
         if name == self._id_column:
             self._name_rows(name, series)
             self.others[name] = pd.Series(as_written(series), dtype=object)
@@ -103,7 +75,7 @@ class Table:
             self.features[name] = values.numbers
             self.shown[name] = pd.Series(as_shown(values.numbers, values.form))
             return
-        categories = order_of(values)
+        categories = values.categories()
         self.columns.append(Column(name, kind, categories))
         self.features[name] = codes_of(values.labels(), categories)
         self.shown[name] = pd.Series(values.labels(), dtype=object)
@@ -128,7 +100,7 @@ def row_names(series: Any, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.object
 
 def as_written(series: Any) -> npt.NDArray[np.object_]:
     """Return values as text: text to the letter, and None for missing values."""
-    labels = read_values(series).labels()
+    labels = read_feature(series).labels()
     written = np.empty(len(series), dtype=object)
     for i, (cell, label) in enumerate(zip(series, labels, strict=True)):
         written[i] = cell if isinstance(cell, str) and label is not None else label

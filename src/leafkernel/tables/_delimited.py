@@ -1,0 +1,282 @@
+"""Reading tables that are text: comma, semicolon, tab or bar separated, in any usual encoding.
+
+The csv module splits the lines: it reads all messy files of the tests, and tells on which line one
+is wrong. Arrow holds the cells in little memory and makes numbers of them. What only the whole
+file can tell is learned from each block of rows on the way: which columns hold codes, and which
+decimal sign they have.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from leafkernel._optional import require
+from leafkernel.tables._amounts import sign_of
+from leafkernel.tables._encoding import TextFile, guess_encoding, second_guess
+from leafkernel.tables._findings import Findings, clean_names
+from leafkernel.tables._kinds import is_id_name
+from leafkernel.tables._layout import Dialect, find_layout, is_blank, is_data
+from leafkernel.tables._missing import MISSING, missing_notes
+from leafkernel.tables._room import CELL_BYTES, check_room, explain_damage, finish
+from leafkernel.tables._settle import CODE
+from leafkernel.tables._signs import UNSTATED, Evidence, Signs, Stated
+from leafkernel.tables._values import object_array
+from leafkernel.tables.errors import FileError
+
+_HEAD = 2**18  # letters that are looked at to learn the layout
+_BLOCK = 2**14  # rows that are looked at together
+_LONGEST_CELL = 2**31 - 1
+_END = "\x1e"  # a line that marks the end of a file
+_HOLDS_CODE = re.compile(rf"\0[ \t]*(?:{CODE})[ \t]*\0").search
+
+
+def read_text(
+    file: TextFile,
+    *,
+    max_rows: int | None,
+    random_state: int,
+    remedy: str | None = None,
+    as_text: bool = False,
+    stated: Stated = UNSTATED,
+    exact: Collection[str] = (),
+) -> Any:
+    """Read a table from text; its cells stay text where wanted.
+
+    Returns
+    -------
+    frame : DataFrame of shape (rows, columns)
+        The index holds the number of each row in the file, from 0; ``attrs["notes"]`` what a
+        reader should know; ``attrs["signs"]`` the signs in the numbers of each column;
+        ``attrs["dialect"]`` how the file is written.
+    """
+    notes: list[str] = []
+    sample = _Sample(max_rows, random_state)
+    with explain_damage(file.name, remedy), _long_cells():
+        encoding = guess_encoding(file)
+        try:
+            header, dialect, clues = _read(file, encoding, sample, remedy)
+        except UnicodeDecodeError:
+            encoding, note = second_guess(file, encoding)
+            notes.append(note)
+            sample = _Sample(max_rows, random_state)
+            header, dialect, clues = _read(file, encoding, sample, remedy)
+    if is_data(header):
+        notes.append(
+            "The first line of the file looks like data, but its values were taken as the names "
+            "of the columns. If the file has no line of column names, add one."
+        )
+    # A semicolon is used where the comma is the decimal sign.
+    signs = clues.evidence.decide(stated, comma="." if dialect.separator == "," else ",")
+    words: Counter[str] = Counter()
+    columns = {}
+    for j, name in enumerate(clean_names(header, Findings())):
+        sign = signs.get(j, Signs())
+        stays = as_text or j in clues.codes or not sign.sure or name in exact or is_id_name(name)
+        columns[j] = _to_series(sample.column(j), None if stays else sign.decimal, words)
+    frame = pd.DataFrame(columns)
+    frame.columns = header
+    frame.attrs["signs"], frame.attrs["dialect"] = signs, dialect
+    return finish(frame, sample.rows, sample.n_seen, [*notes, *missing_notes(words)])
+
+
+@contextlib.contextmanager
+def _long_cells() -> Iterator[None]:
+    """Let the csv module read cells of any length; the limit is one for the whole process."""
+    before = csv.field_size_limit(_LONGEST_CELL)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
+class _Clues:
+    """What all rows of a file tell of its columns: which hold codes, and their decimal signs."""
+
+    def __init__(self, n_columns: int) -> None:
+        self.codes: set[int] = set()
+        self.evidence = Evidence()
+        self._undecided = set(range(n_columns))
+
+    def add(self, j: int, cells: tuple[str, ...]) -> None:
+        """Look at some cells of a column."""
+        joined = "\0".join(["", *cells, ""])
+        if j not in self.codes and _HOLDS_CODE(joined):
+            self.codes.add(j)
+        if j in self._undecided and ("." in joined or "," in joined):
+            for cell, count in Counter(cells).items():
+                if ("." in cell or "," in cell) and self.evidence.add(
+                    j, sign_of(cell.strip()), count
+                ):
+                    self._undecided.discard(j)
+                    break
+
+
+class _Sample:
+    """The rows of a table, or a random sample of them: those with the smallest random keys."""
+
+    def __init__(self, max_rows: int | None, random_state: int) -> None:
+        self.max_rows = max_rows
+        self.n_seen = 0
+        self.rows = np.empty(0, dtype=np.int64)
+        self._random = np.random.default_rng(random_state)
+        self._keys = np.empty(0)
+        self._tables: list[Any] = []
+        self._arrow: Any = require("pyarrow", extra="cli")
+
+    def add(self, columns: list[tuple[str, ...]]) -> None:
+        """Take the next rows of the table."""
+        n_new = len(columns[0])
+        self.rows = np.append(self.rows, np.arange(self.n_seen, self.n_seen + n_new))
+        self.n_seen += n_new
+        arrays = [self._arrow.array(column, self._arrow.large_string()) for column in columns]
+        self._tables.append(self._arrow.table(arrays, names=[str(j) for j in range(len(columns))]))
+        if self.max_rows is None:
+            return
+        self._keys = np.append(self._keys, self._random.random(n_new))
+        if len(self._keys) > self.max_rows:
+            kept = np.sort(np.argpartition(self._keys, self.max_rows)[: self.max_rows])
+            self._tables = [self._arrow.concat_tables(self._tables).take(kept)]
+            self._keys, self.rows = self._keys[kept], self.rows[kept]
+
+    def column(self, j: int) -> Any:
+        """Return the cells of a column as an Arrow array."""
+        chunks = [chunk for table in self._tables for chunk in table.column(j).chunks]
+        return self._arrow.chunked_array(chunks, self._arrow.large_string())
+
+
+def _read(
+    file: TextFile, encoding: str, sample: _Sample, remedy: str | None
+) -> tuple[list[str], Dialect, _Clues]:
+    """Read the rows of a file in an encoding into a sample; return its layout and its clues."""
+    with file.text(encoding) as handle:
+        head = "".join(_lines([handle.read(_HEAD)], file.name)).removesuffix(_END)
+        raw: Any = handle.buffer
+        n_read = getattr(raw, "fileobj", raw).tell()  # of a packed file, as it is packed
+    if not head.strip():
+        raise FileError(f"{file.name} is empty. Give a table with a line of column names.")
+    scale = 1.0
+    if len(head) == _HEAD:
+        scale = file.path.stat().st_size / n_read
+        cut = max(head.rfind("\n"), head.rfind("\r"))
+        head = head[: cut + 1] if cut > 0 else head  # whole lines
+    header, dialect, n_cells = find_layout(head, encoding)
+    check_room(
+        file.name,
+        (len(head) + CELL_BYTES * n_cells) * scale,
+        n_rows=n_cells / len(header) * scale,
+        max_rows=sample.max_rows,
+        remedy=remedy,
+    )
+    clues = _Clues(len(header))
+    with file.text(encoding) as handle:
+        rows = _rows(handle, file.name, len(header), dialect)
+        while block := list(islice(rows, max(_BLOCK, sample.max_rows or 0))):
+            columns = list(zip(*block, strict=True))
+            for j, cells in enumerate(columns):
+                clues.add(j, cells)
+            sample.add(columns)
+    return header, dialect, clues
+
+
+def _lines(handle: Iterable[str], name: str) -> Iterator[str]:
+    """Yield the lines of a text and a mark of its end, which an open quote would take in."""
+    n_before = 1
+    for line in handle:
+        if "\0" in line:
+            number = n_before + line.partition("\0")[0].count("\n")
+            raise FileError(
+                f"{name} holds a zero byte on line {number:,}: it is damaged, or not a text file. "
+                "Export the table again as CSV."
+            )
+        n_before += 1
+        yield line
+    yield _END
+
+
+def _rows(handle: Iterable[str], name: str, width: int, dialect: Dialect) -> Iterator[list[str]]:
+    """Yield the rows below the header; all must be as wide as it is."""
+    first, is_header = 1, True
+    reader = csv.reader(_lines(handle, name), **dialect.options)
+    for record in reader:
+        if record and record[-1].endswith(_END) and record != [_END]:
+            raise FileError(
+                f"{name}: line {first:,}: a quote is opened and not closed, or the file is cut "
+                "off. Mend that line, or get the file again."
+            )
+        if record == [_END]:
+            return
+        if not is_blank(record):
+            if not is_header and (len(record) < width or any(record[width:])):
+                following = next(each for each in reader if not is_blank(each))
+                is_last = following == [_END]
+                raise FileError(_ragged(name, first, len(record), width, dialect, is_last=is_last))
+            if not is_header:
+                yield record if len(record) == width else record[:width]
+            is_header = False
+        first = reader.line_num + 1
+
+
+def _ragged(
+    name: str, line: int, found: int, width: int, dialect: Dialect, *, is_last: bool
+) -> str:
+    said = (
+        f"line {line:,} has {found} cell{'s' * (found != 1)}, but the first line names "
+        f"{width} column{'s' * (width != 1)}"
+    )
+    if is_last and found < width:
+        return (
+            f"{name} seems to be cut off: its last line, {said}. Get the file again, or delete "
+            "that line."
+        )
+    return (
+        f"{name}: {said}. Mend that line (text with a {dialect.separator!r} in it needs quotes "
+        "around it), or delete the lines above the names of the columns, if there are any."
+    )
+
+
+def _to_series(cells: Any, decimal: str | None, words: Counter[str]) -> Any:
+    """Return cells as numbers with a decimal sign if all are such, else as text.
+
+    Text, with None where missing, if the sign is None. Words for "missing" are counted.
+    """
+    arrow: Any = require("pyarrow", extra="cli")
+    compute: Any = require("pyarrow.compute", extra="cli")
+    bare = compute.utf8_trim_whitespace(cells)
+    is_gap = compute.is_in(bare, arrow.array(sorted(MISSING), cells.type))
+    for found in compute.filter(bare, is_gap).value_counts().to_pylist():
+        if found["values"]:
+            words[found["values"]] += found["counts"]
+    if decimal is not None:
+        plain = compute.if_else(is_gap, arrow.scalar(None, cells.type), bare)
+        numbers = _to_numbers(plain, decimal)
+        if numbers is not None:
+            return numbers
+    present = compute.if_else(is_gap, arrow.scalar(None, cells.type), cells)
+    coded = present.combine_chunks().dictionary_encode()  # each text is held once
+    different = object_array([*coded.dictionary.to_pylist(), None])
+    return pd.Series(different[coded.indices.fill_null(-1).to_numpy()], dtype=object)
+
+
+def _to_numbers(cells: Any, decimal: str) -> Any:
+    """Return cells as integers or floats; None if some are no plain numbers."""
+    arrow: Any = require("pyarrow", extra="cli")
+    compute: Any = require("pyarrow.compute", extra="cli")
+    if decimal == ",":
+        if compute.any(compute.match_substring(cells, ".")).as_py():
+            return None  # between thousands
+        cells = compute.replace_substring(cells, ",", ".")
+    for kind in (arrow.int64(), arrow.float64()):
+        with contextlib.suppress(arrow.ArrowInvalid):
+            numbers = cells.cast(kind)
+            if not (kind == arrow.float64() and compute.any(compute.is_nan(numbers)).as_py()):
+                return numbers.to_numpy()
+    return None

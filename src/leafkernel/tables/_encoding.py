@@ -1,0 +1,109 @@
+"""In which encoding a text file is written, and how the same bytes are written again."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, cast
+
+from leafkernel.tables.errors import FileError
+
+_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32-le",  # before UTF-16, whose mark it starts with
+    codecs.BOM_UTF32_BE: "utf-32-be",
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+}
+_KEEP = "leafkernel.keep"
+
+
+def _keep_byte(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Read the five bytes that Windows-1252 does not use as control characters, and back."""
+    if isinstance(error, UnicodeDecodeError):
+        return chr(error.object[error.start]), error.start + 1
+    assert isinstance(error, UnicodeEncodeError)
+    return error.object[error.start : error.start + 1].encode("latin-1"), error.start + 1
+
+
+codecs.register_error(_KEEP, _keep_byte)
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """A text file on disk, packed with gzip or not, and its name in messages."""
+
+    path: Path
+    name: str
+    packed: bool
+
+    def bytes(self) -> IO[Any]:
+        """Open it for reading bytes."""
+        return cast(IO[Any], gzip.open(self.path) if self.packed else self.path.open("rb"))
+
+    @contextmanager
+    def text(self, encoding: str) -> Iterator[io.TextIOWrapper]:
+        """Open it for reading text, without a byte order mark and with line ends as they are."""
+        errors = _errors(encoding)
+        with io.TextIOWrapper(self.bytes(), encoding, errors=errors, newline="") as handle:
+            if handle.read(1) != "\ufeff":
+                handle.seek(0)
+            yield handle
+
+
+def guess_encoding(file: TextFile) -> str:
+    """Return the encoding that the start of a file shows; UTF-8 if it shows none."""
+    with file.bytes() as handle:
+        start = handle.read(4096)
+    for mark, encoding in _MARKS.items():
+        if start.startswith(mark):
+            return encoding
+    # Latin letters in UTF-16 without a mark have a zero as every second byte.
+    even, odd = start[::2], start[1::2]
+    if odd.count(0) > 0.4 * len(odd) and even.count(0) < 0.1 * len(even):
+        return "utf-16-le"
+    if even.count(0) > 0.4 * len(even) and odd.count(0) < 0.1 * len(odd):
+        return "utf-16-be"
+    return "utf-8"
+
+
+def second_guess(file: TextFile, encoding: str) -> tuple[str, str]:
+    """Return the encoding of a file that is not in the one that was guessed, and a note on it."""
+    if encoding != "utf-8":
+        raise FileError(
+            f"{file.name} starts as {encoding[:6].upper()} text, but does not go on so: the file "
+            "is cut off or damaged. Save it again as UTF-8."
+        )
+    with file.bytes() as handle:
+        line = next(number for number, line in enumerate(handle, 1) if not _is_utf8(line))
+    return "cp1252", (
+        f"The file is not UTF-8 (see line {line:,}), so it was read as Windows-1252. If letters "
+        "look wrong, save it as UTF-8."
+    )
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def read_exactly(file: TextFile, encoding: str) -> str:
+    """Return the text of a file with its byte order mark."""
+    with file.bytes() as handle:
+        return cast(str, handle.read().decode(encoding, _errors(encoding)))
+
+
+def encode_exactly(text: str, encoding: str) -> bytes:
+    """Return the bytes of a text that :func:`read_exactly` has read."""
+    return text.encode(encoding, _errors(encoding))
+
+
+def _errors(encoding: str) -> str:
+    return _KEEP if encoding == "cp1252" else "strict"

@@ -1,0 +1,140 @@
+"""Tables from files: what a file is, and what to say when it cannot be read."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from leafkernel.tables._arrow import read_arrow
+from leafkernel.tables._delimited import read_text
+from leafkernel.tables._encoding import TextFile
+from leafkernel.tables._formats import describe, find_format, look
+from leafkernel.tables._room import explain_damage
+from leafkernel.tables._signs import UNSTATED, Stated
+from leafkernel.tables.errors import FileError
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table's file: where it is, its name in messages, and its format."""
+
+    path: Path
+    name: str
+    kind: str
+
+    @property
+    def text(self) -> TextFile | None:
+        """The file as text; None for other formats."""
+        if self.kind not in ("text", "gzip"):
+            return None
+        return TextFile(self.path, self.name, packed=self.kind == "gzip")
+
+
+@contextmanager
+def open_source(path: Any) -> Iterator[Source]:
+    """Find out what a table's file is; ``"-"``, the standard input, is put on disk meanwhile."""
+    if str(path) != "-":
+        name = repr(str(path))
+        yield Source(Path(path), name, find_format(Path(path), name))
+        return
+    # On disk, because the start of a file is read twice.
+    name = "The standard input"
+    with tempfile.TemporaryDirectory(prefix="leafkernel-") as folder:
+        copy = Path(folder) / "table"
+        with explain_damage(name), copy.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        kind, remedy = look(copy, name)
+        if kind not in ("text", "gzip"):
+            raise FileError(f"{name} should be CSV, but is {describe(kind)}; {remedy}.")
+        yield Source(copy, name, kind)
+
+
+def read_file(path: Any, **options: Any) -> Any:
+    """Read a table from a file.
+
+    Parameters
+    ----------
+    path : str or path
+        A file whose name ends in .csv, .tsv, .txt (each also with .gz), .parquet, .feather or
+        .arrow; ``"-"``: CSV from the standard input. The separator of a text file (comma,
+        semicolon, tab or bar) and its encoding are detected.
+    **options
+        Options of :func:`read_source`.
+
+    Returns
+    -------
+    frame : DataFrame of shape (rows, columns)
+        As :func:`read_source` gives it.
+
+    Raises
+    ------
+    FileError
+        If the file cannot be read, or would not fit in memory.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import leafkernel.cli
+    >>> from leafkernel.tables.files import read_file
+    >>> folder = Path(leafkernel.cli.__file__).parent / "data"
+    >>> read_file(folder / "penguins.csv", max_rows=3).shape
+    (3, 7)
+    """
+    with open_source(path) as source:
+        return read_source(source, **options)
+
+
+def read_source(
+    source: Source,
+    *,
+    max_rows: int | None = None,
+    random_state: int = 0,
+    remedy: str | None = None,
+    as_text: bool = False,
+    stated: Stated = UNSTATED,
+    exact: Collection[str] = (),
+) -> Any:
+    """Read a table whose format is known.
+
+    Parameters
+    ----------
+    source : Source
+        The file.
+    max_rows : int or None, default=None
+        Read a random sample of so many rows, in the order of the file; None: all.
+    random_state : int, default=0
+        Seed of the sample.
+    remedy : str or None, default=None
+        The advice, a sentence, if the table does not fit in memory; None: to use --max-rows.
+    as_text : bool, default=False
+        Whether cells of a text file stay as they are written, but those that are missing. Other
+        files have types.
+    stated : Stated, default=UNSTATED
+        The decimal sign, and the sign between thousands, as the user named them.
+    exact : collection of str, default=()
+        Columns of a text file whose cells stay as they are written. Those that are named like ids
+        do so anyway.
+
+    Returns
+    -------
+    frame : DataFrame of shape (rows, columns)
+        The index holds the number of each row in the file, from 0. ``frame.attrs["notes"]`` is a
+        list of sentences on how the file was read, and ``frame.attrs["signs"]`` has the signs in
+        the numbers of each column.
+    """
+    shared: dict[str, Any] = {"max_rows": max_rows, "random_state": random_state, "remedy": remedy}
+    if source.text is not None:
+        return read_text(source.text, as_text=as_text, stated=stated, exact=exact, **shared)
+    return read_arrow(source.path, source.name, source.kind, stated=stated, **shared)
+
+
+def call(path: Path) -> str:
+    """Return the name of a table's file, or "standard input"; always valid Unicode."""
+    name = "standard input" if str(path) == "-" else path.name
+    return name.encode(errors="surrogateescape").decode(errors="replace")
