@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 from leafkernel.tables._layout import Dialect, is_blank
 from leafkernel.tables._missing import MISSING
@@ -15,18 +15,12 @@ _SAMPLE = 1000  # records that show whether the cells of a column have quotes
 Change = Callable[[int, int, str], "str | None"]
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """A cell: its place in the text, its text as written, and its value."""
 
     start: int
     written: str
     value: str
-
-    @property
-    def end(self) -> int:
-        """The place behind the cell."""
-        return self.start + len(self.written)
 
 
 def split_records(text: str, dialect: Dialect) -> Iterator[list[Cell]]:
@@ -80,19 +74,8 @@ def change_cells(text: str, dialect: Dialect, change: Change) -> Iterator[str]:
                 yield text[copied : cell.start]
                 has_quotes = column in quoted or cell.written.startswith('"')
                 yield quote_cell(value, dialect.separator, always=has_quotes)
-                copied = cell.end
+                copied = cell.start + len(cell.written)
     yield text[copied:]
-
-
-def convert_cells(text: str, dialect: Dialect, change: Change, separator: str) -> Iterator[str]:
-    """Yield the lines of a text with another separator, and with some of its cells changed."""
-    for row, record in enumerate(split_records(text, dialect), start=-1):
-        values = []
-        for column, cell in enumerate(record):
-            value = change(row, column, cell.value)
-            values.append(cell.value if value is None else value)
-        cells = [quote_cell(value, separator, always=values == [""]) for value in values]
-        yield separator.join(cells) + "\n"
 
 
 def _quoted_columns(text: str, dialect: Dialect) -> set[int]:

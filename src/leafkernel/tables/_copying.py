@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from leafkernel.tables._cells import change_cells, convert_cells
+from leafkernel.tables._cells import change_cells
 from leafkernel.tables._encoding import TextFile, encode_exactly, read_exactly
 from leafkernel.tables._formats import suffix_of
 from leafkernel.tables._formulas import escape
 from leafkernel.tables._layout import Dialect
 
 _NAMES = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+_SEPARATORS = {".csv": "commas", ".tsv": "tabs"}
 
 
 @dataclass(frozen=True)
@@ -46,32 +47,35 @@ class TextCopy:
         """Read a file that is to be written again."""
         return cls(read_exactly(file, dialect.encoding), dialect, _ending(file.path))
 
-    def notes(self, output: Path | None) -> list[str]:
-        """Return a note if the name of the output asks for another separator."""
-        separator = None if output is None else self._other_separator(_ending(output))
-        if output is None or separator is None:
-            return []
-        return [
-            f"{output.name} was written with {_NAMES[separator]} between cells and in UTF-8, "
-            f"because its name ends in {_ending(output)}. The table that was read has "
+    def note(self, output: Path | None) -> str | None:
+        """Return a note if the name of the output asks for another separator.
+
+        The table is then to be written anew.
+        """
+        ending = "" if output is None else _ending(output)
+        is_tabbed = self.dialect.separator == "\t"
+        if (
+            output is None
+            or ending == self.ending
+            or ending not in _SEPARATORS
+            or is_tabbed == (ending == ".tsv")
+        ):
+            return None
+        return (
+            f"{output.name} was written with {_SEPARATORS[ending]} between cells and in UTF-8, "
+            f"because its name ends in {ending}. The table that was read has "
             f"{_NAMES[self.dialect.separator]} between cells."
-        ]
+        )
 
     def write(self, suffix: str, file: BinaryIO) -> None:
         """Write the table to an open file; "" as the suffix stands for the standard output."""
+        parts = change_cells(self.text, self.dialect, self._change)
+        encoded = (encode_exactly(part, self.dialect.encoding) for part in parts)
         if suffix.endswith(".gz"):
             with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
-                packed.writelines(self._parts(suffix.removesuffix(".gz")))
+                packed.writelines(encoded)
         else:
-            file.writelines(self._parts(suffix))
-
-    def _parts(self, ending: str) -> Iterator[bytes]:
-        separator = self._other_separator(ending)
-        if separator is None:
-            parts = change_cells(self.text, self.dialect, self._change)
-            return (encode_exactly(part, self.dialect.encoding) for part in parts)
-        lines = convert_cells(self.text, self.dialect, self._change, separator)
-        return (line.encode() for line in lines)
+            file.writelines(encoded)
 
     def _change(self, row: int, column: int, value: str) -> str | None:
         new = self.fills.get((row, column))
@@ -79,17 +83,6 @@ class TextCopy:
             return new
         safe: str = escape(value if new is None else new)
         return new if safe == value else safe
-
-    def _other_separator(self, ending: str) -> str | None:
-        """Return the separator that the name of the output asks for, if it is not the file's."""
-        is_tabbed = self.dialect.separator == "\t"
-        if (
-            ending == self.ending
-            or ending not in (".csv", ".tsv")
-            or is_tabbed == (ending == ".tsv")
-        ):
-            return None
-        return "\t" if ending == ".tsv" else ","
 
 
 def _ending(path: Path) -> str:

@@ -12,7 +12,7 @@ import contextlib
 import csv
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -26,9 +26,9 @@ from leafkernel.tables._findings import Findings, clean_names
 from leafkernel.tables._kinds import is_id_name
 from leafkernel.tables._layout import Dialect, find_layout, is_blank, is_data
 from leafkernel.tables._missing import MISSING, missing_notes
-from leafkernel.tables._room import CELL_BYTES, check_room, explain_damage, finish
+from leafkernel.tables._room import CELL_BYTES, ReadOptions, check_room, explain_damage, finish
 from leafkernel.tables._settle import CODE
-from leafkernel.tables._signs import UNSTATED, Evidence, Signs, Stated
+from leafkernel.tables._signs import Evidence, Signs
 from leafkernel.tables._values import object_array
 from leafkernel.tables.errors import FileError
 
@@ -39,16 +39,7 @@ _END = "\x1e"  # a line that marks the end of a file
 _HOLDS_CODE = re.compile(rf"\0[ \t]*(?:{CODE})[ \t]*\0").search
 
 
-def read_text(
-    file: TextFile,
-    *,
-    max_rows: int | None,
-    random_state: int,
-    remedy: str | None = None,
-    as_text: bool = False,
-    stated: Stated = UNSTATED,
-    exact: Collection[str] = (),
-) -> Any:
+def read_text(file: TextFile, options: ReadOptions) -> Any:
     """Read a table from text; its cells stay text where wanted.
 
     Returns
@@ -59,29 +50,28 @@ def read_text(
         ``attrs["dialect"]`` how the file is written.
     """
     notes: list[str] = []
-    sample = _Sample(max_rows, random_state)
-    with explain_damage(file.name, remedy), _long_cells():
+    with explain_damage(file.name, options.remedy), _long_cells():
         encoding = guess_encoding(file)
         try:
-            header, dialect, clues = _read(file, encoding, sample, remedy)
+            header, dialect, clues, sample = _read(file, encoding, options)
         except UnicodeDecodeError:
             encoding, note = second_guess(file, encoding)
             notes.append(note)
-            sample = _Sample(max_rows, random_state)
-            header, dialect, clues = _read(file, encoding, sample, remedy)
+            header, dialect, clues, sample = _read(file, encoding, options)
     if is_data(header):
         notes.append(
             "The first line of the file looks like data, but its values were taken as the names "
             "of the columns. If the file has no line of column names, add one."
         )
     # A semicolon is used where the comma is the decimal sign.
-    signs = clues.evidence.decide(stated, comma="." if dialect.separator == "," else ",")
+    signs = clues.evidence.decide(options.stated, comma="." if dialect.separator == "," else ",")
     words: Counter[str] = Counter()
     columns = {}
     for j, name in enumerate(clean_names(header, Findings())):
         sign = signs.get(j, Signs())
-        stays = as_text or j in clues.codes or not sign.sure or name in exact or is_id_name(name)
-        columns[j] = _to_series(sample.column(j), None if stays else sign.decimal, words)
+        is_text = options.as_text or j in clues.codes or not sign.sure
+        is_text = is_text or name in options.exact or is_id_name(name)
+        columns[j] = _to_series(sample.column(j), None if is_text else sign.decimal, words)
     frame = pd.DataFrame(columns)
     frame.columns = header
     frame.attrs["signs"], frame.attrs["dialect"] = signs, dialect
@@ -123,11 +113,11 @@ class _Clues:
 class _Sample:
     """The rows of a table, or a random sample of them: those with the smallest random keys."""
 
-    def __init__(self, max_rows: int | None, random_state: int) -> None:
-        self.max_rows = max_rows
+    def __init__(self, options: ReadOptions) -> None:
         self.n_seen = 0
         self.rows = np.empty(0, dtype=np.int64)
-        self._random = np.random.default_rng(random_state)
+        self._max_rows = options.max_rows
+        self._random = np.random.default_rng(options.random_state)
         self._keys = np.empty(0)
         self._tables: list[Any] = []
         self._arrow: Any = require("pyarrow", extra="cli")
@@ -139,11 +129,11 @@ class _Sample:
         self.n_seen += n_new
         arrays = [self._arrow.array(column, self._arrow.large_string()) for column in columns]
         self._tables.append(self._arrow.table(arrays, names=[str(j) for j in range(len(columns))]))
-        if self.max_rows is None:
+        if self._max_rows is None:
             return
         self._keys = np.append(self._keys, self._random.random(n_new))
-        if len(self._keys) > self.max_rows:
-            kept = np.sort(np.argpartition(self._keys, self.max_rows)[: self.max_rows])
+        if len(self._keys) > self._max_rows:
+            kept = np.sort(np.argpartition(self._keys, self._max_rows)[: self._max_rows])
             self._tables = [self._arrow.concat_tables(self._tables).take(kept)]
             self._keys, self.rows = self._keys[kept], self.rows[kept]
 
@@ -154,9 +144,9 @@ class _Sample:
 
 
 def _read(
-    file: TextFile, encoding: str, sample: _Sample, remedy: str | None
-) -> tuple[list[str], Dialect, _Clues]:
-    """Read the rows of a file in an encoding into a sample; return its layout and its clues."""
+    file: TextFile, encoding: str, options: ReadOptions
+) -> tuple[list[str], Dialect, _Clues, _Sample]:
+    """Read a file in an encoding: its layout, what its rows tell, and the rows."""
     with file.text(encoding) as handle:
         head = "".join(_lines([handle.read(_HEAD)], file.name)).removesuffix(_END)
         raw: Any = handle.buffer
@@ -169,22 +159,17 @@ def _read(
         cut = max(head.rfind("\n"), head.rfind("\r"))
         head = head[: cut + 1] if cut > 0 else head  # whole lines
     header, dialect, n_cells = find_layout(head, encoding)
-    check_room(
-        file.name,
-        (len(head) + CELL_BYTES * n_cells) * scale,
-        n_rows=n_cells / len(header) * scale,
-        max_rows=sample.max_rows,
-        remedy=remedy,
-    )
-    clues = _Clues(len(header))
+    needed = (len(head) + CELL_BYTES * n_cells) * scale
+    check_room(file.name, needed, n_cells / len(header) * scale, options)
+    clues, sample = _Clues(len(header)), _Sample(options)
     with file.text(encoding) as handle:
         rows = _rows(handle, file.name, len(header), dialect)
-        while block := list(islice(rows, max(_BLOCK, sample.max_rows or 0))):
+        while block := list(islice(rows, max(_BLOCK, options.max_rows or 0))):
             columns = list(zip(*block, strict=True))
             for j, cells in enumerate(columns):
                 clues.add(j, cells)
             sample.add(columns)
-    return header, dialect, clues
+    return header, dialect, clues, sample
 
 
 def _lines(handle: Iterable[str], name: str) -> Iterator[str]:

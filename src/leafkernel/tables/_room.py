@@ -1,4 +1,4 @@
-"""What reading text and reading Arrow share: room in memory, notes, damaged files."""
+"""How a file is to be read, whether there is room for it, and what is said of a damaged one."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import contextlib
 import errno
 import gzip
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from leafkernel import _memory
+from leafkernel.tables._signs import UNSTATED, Stated
 from leafkernel.tables.errors import FileError
 
 # A cell costs its value, a copy of it as a feature, and one on the way.
@@ -23,24 +25,39 @@ TEXT_BYTES = 50
 _SAMPLE = "Read a random sample of its rows"
 
 
-def check_room(
-    name: str, needed: float, *, n_rows: float, max_rows: int | None, remedy: str | None = None
-) -> None:
-    """Refuse to read rows that would not fit in memory.
+@dataclass(frozen=True)
+class ReadOptions:
+    """How a file is to be read.
 
-    Parameters
+    Attributes
     ----------
-    name : str
-        The file, as messages name it.
-    needed : float
-        Bytes that all of its rows would take.
-    n_rows : float
-        How many rows it has, about.
     max_rows : int or None
-        How many of them are wanted; None: all.
-    remedy : str or None, default=None
-        A sentence on what to do; None: to sample with --max-rows.
+        Read a random sample of so many rows, in the order of the file; None: all.
+    random_state : int
+        Seed of the sample.
+    remedy : str or None
+        The advice, a sentence, if the table does not fit in memory; None: to use --max-rows.
+    as_text : bool
+        Whether cells of a text file stay as they are written, but those that are missing. Other
+        files have types.
+    stated : Stated
+        The decimal sign, and the sign between thousands, as the user named them.
+    exact : collection of str
+        Columns of a text file whose cells stay as they are written. Those that are named like ids
+        do so anyway.
     """
+
+    max_rows: int | None = None
+    random_state: int = 0
+    remedy: str | None = None
+    as_text: bool = False
+    stated: Stated = UNSTATED
+    exact: Collection[str] = ()
+
+
+def check_room(name: str, needed: float, n_rows: float, options: ReadOptions) -> None:
+    """Refuse to read a file whose rows, about so many, need more bytes than there are."""
+    max_rows = options.max_rows
     if max_rows is not None:
         needed *= min(1.0, max_rows / max(n_rows, 1))
     available = _memory.available_bytes()
@@ -52,7 +69,7 @@ def check_room(
     raise FileError(
         f"{name} has about {n_rows:,.0f} rows and needs about {_memory.format_bytes(needed)} of "
         f"memory{wanted}, but only {_memory.format_bytes(available)} is free. "
-        + (remedy or f"{_SAMPLE}, for example with --max-rows {fitting}.")
+        + (options.remedy or f"{_SAMPLE}, for example with --max-rows {fitting}.")
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +15,7 @@ from leafkernel.tables._arrow import read_arrow
 from leafkernel.tables._delimited import read_text
 from leafkernel.tables._encoding import TextFile
 from leafkernel.tables._formats import describe, find_format, look
-from leafkernel.tables._room import explain_damage
-from leafkernel.tables._signs import UNSTATED, Stated
+from leafkernel.tables._room import ReadOptions, explain_damage
 from leafkernel.tables.errors import FileError
 
 
@@ -65,12 +64,14 @@ def read_file(path: Any, **options: Any) -> Any:
         .arrow; ``"-"``: CSV from the standard input. The separator of a text file (comma,
         semicolon, tab or bar) and its encoding are detected.
     **options
-        Options of :func:`read_source`.
+        How to read it: the attributes of :class:`leafkernel.tables._room.ReadOptions`.
 
     Returns
     -------
     frame : DataFrame of shape (rows, columns)
-        As :func:`read_source` gives it.
+        The index holds the number of each row in the file, from 0. ``frame.attrs["notes"]`` is a
+        list of sentences on how the file was read, and ``frame.attrs["signs"]`` has the signs in
+        the numbers of each column.
 
     Raises
     ------
@@ -90,48 +91,12 @@ def read_file(path: Any, **options: Any) -> Any:
         return read_source(source, **options)
 
 
-def read_source(
-    source: Source,
-    *,
-    max_rows: int | None = None,
-    random_state: int = 0,
-    remedy: str | None = None,
-    as_text: bool = False,
-    stated: Stated = UNSTATED,
-    exact: Collection[str] = (),
-) -> Any:
-    """Read a table whose format is known.
-
-    Parameters
-    ----------
-    source : Source
-        The file.
-    max_rows : int or None, default=None
-        Read a random sample of so many rows, in the order of the file; None: all.
-    random_state : int, default=0
-        Seed of the sample.
-    remedy : str or None, default=None
-        The advice, a sentence, if the table does not fit in memory; None: to use --max-rows.
-    as_text : bool, default=False
-        Whether cells of a text file stay as they are written, but those that are missing. Other
-        files have types.
-    stated : Stated, default=UNSTATED
-        The decimal sign, and the sign between thousands, as the user named them.
-    exact : collection of str, default=()
-        Columns of a text file whose cells stay as they are written. Those that are named like ids
-        do so anyway.
-
-    Returns
-    -------
-    frame : DataFrame of shape (rows, columns)
-        The index holds the number of each row in the file, from 0. ``frame.attrs["notes"]`` is a
-        list of sentences on how the file was read, and ``frame.attrs["signs"]`` has the signs in
-        the numbers of each column.
-    """
-    shared: dict[str, Any] = {"max_rows": max_rows, "random_state": random_state, "remedy": remedy}
+def read_source(source: Source, **options: Any) -> Any:
+    """Read a table whose format is known, as :func:`read_file` does."""
+    how = ReadOptions(**options)
     if source.text is not None:
-        return read_text(source.text, as_text=as_text, stated=stated, exact=exact, **shared)
-    return read_arrow(source.path, source.name, source.kind, stated=stated, **shared)
+        return read_text(source.text, how)
+    return read_arrow(source.path, source.name, source.kind, how)
 
 
 def call(path: Path) -> str:

@@ -82,11 +82,10 @@ def impute(talk: Talk, options: ImputeOptions, writing: OutputOptions) -> None:
     else:
         talk.note("Nothing is missing in a column of numbers or categories.")
     write = None
-    if original is not None:
-        copy = replace(original, fills=fills, escape_formulas=writing.escape_formulas)
-        write = copy.write
-        for note in copy.notes(output):
-            talk.note(note)
+    if original is not None and (note := original.note(output)):
+        talk.note(note)
+    elif original is not None:
+        write = replace(original, fills=fills, escape_formulas=writing.escape_formulas).write
     elif output is not None and from_text:
         talk.note(f"{output.name} was written with types: numbers as numbers, missing as null.")
     counts = {column.name: int(column.gaps.sum()) for column in gappy.values()}
