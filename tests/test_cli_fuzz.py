@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 import numpy as np
 import pandas as pd
 import pytest
+from cli_runs import write_frame
 
 from leafkernel.cli.columns import prepare
 from leafkernel.cli.errors import CommandError
@@ -20,7 +21,6 @@ from leafkernel.tables._gaps import GappyColumn
 from leafkernel.tables._settle import read_as
 from leafkernel.tables._signs import Stated
 from leafkernel.tables._values import read_feature
-from leafkernel.tables._writing import write_frame
 from leafkernel.tables.files import open_source, read_file, read_source
 
 CASES = int(os.environ.get("LEAFKERNEL_FUZZ_CASES", "150"))  # of each format

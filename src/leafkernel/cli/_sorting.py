@@ -9,10 +9,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from leafkernel.tables._findings import Findings
-from leafkernel.tables._kinds import find_kind
+from leafkernel.tables._kinds import understand
 from leafkernel.tables._missing import quote
 from leafkernel.tables._schema import Column
-from leafkernel.tables._settle import read_as, settle
 from leafkernel.tables._signs import Signs
 from leafkernel.tables._values import Values, as_shown, codes_of, read_feature
 
@@ -42,30 +41,22 @@ class Table:
 
         ``signs`` are those of its numbers, ``wanted`` is what the user says that it is.
         """
-        raw = read_feature(series)
         if name == self._id_column:
             self._name_rows(name, series)
             self.others[name] = pd.Series(as_written(series), dtype=object)
             return
-        if wanted is not None:
-            values = read_as(raw, wanted, name, signs)
-            self._findings.add_values(name, values)
-            self._add_feature(name, "category" if wanted == "category" else "number", values)
-            return
-        values = settle(raw, signs)
-        kind = find_kind(name, values, self._rows)
+        values, kind = understand(name, series, signs, self._rows, wanted)
         if name in self._keep and kind in ("empty", "constant", "id"):
             kind = "category" if values.numbers is None else "number"
-        if kind in ("number", "category"):
+        is_feature = kind in ("number", "category")
+        if is_feature or values.units:
             self._findings.add_values(name, values)
+        if is_feature:
             self._add_feature(name, kind, values)
             return
-        if values.units:
-            self._findings.add_values(name, values)
         self._findings.add(kind, name)
-        if kind in ("empty", "constant"):
-            return
-        self.others[name] = pd.Series(as_written(series), dtype=object)
+        if kind not in ("empty", "constant"):
+            self.others[name] = pd.Series(as_written(series), dtype=object)
         if kind == "id" and self.ids is None and self._id_column is None:
             self._name_rows(name, series)
 
@@ -75,10 +66,10 @@ class Table:
             self.features[name] = values.numbers
             self.shown[name] = pd.Series(as_shown(values.numbers, values.form))
             return
-        categories = values.categories()
+        labels, categories = values.labels(), values.categories()
         self.columns.append(Column(name, kind, categories))
-        self.features[name] = codes_of(values.labels(), categories)
-        self.shown[name] = pd.Series(values.labels(), dtype=object)
+        self.features[name] = codes_of(labels, categories)
+        self.shown[name] = pd.Series(labels, dtype=object)
 
     def _name_rows(self, name: str, series: Any) -> None:
         self.ids, self.id_name = row_names(series, self._rows), name

@@ -9,7 +9,8 @@ import numpy as np
 from scipy.sparse import issparse
 
 from leafkernel.explorer._blob import Blob
-from leafkernel.tables._values import Array, object_array, read_values, shorten_text
+from leafkernel.tables._frames import wrap_table
+from leafkernel.tables._values import Array, codes_of, object_array, read_values, shorten_text
 
 # With more values than these, or with as many as half of the rows, a column is text: a legend or a
 # color for each would tell nothing.
@@ -54,15 +55,11 @@ class PageColumn:
     @property
     def texts(self) -> Array:
         """The values as text, None where missing, shape (n,)."""
-        if self.kind == "text":
-            return self.values
-        texts = np.full(len(self.values), None, dtype=object)
-        known = ~self.missing
         if self.kind == "category":
-            texts[known] = np.array(self.categories, dtype=object)[self.values[known]]
-        else:
-            texts[known] = [f"{value:.17g}" for value in self.values[known]]
-        return texts
+            return object_array([*self.categories, None])[self.values]
+        if self.kind == "number":
+            return object_array(None if np.isnan(x) else f"{x:.17g}" for x in self.values)
+        return self.values
 
     def followed_by(self, new: PageColumn | None, n_new: int) -> PageColumn:
         """Return the column with the values of new rows after its own.
@@ -74,7 +71,7 @@ class PageColumn:
             if new is not None and new.kind == "number" and new.is_date == self.is_date:
                 numbers = new.values
             return replace(self, values=np.concatenate([self.values, numbers]))
-        texts = np.full(n_new, None, dtype=object) if new is None else new.texts
+        texts = object_array([None] * n_new) if new is None else new.texts
         return _of_texts(self.name, np.concatenate([self.texts, texts]), kind=self.kind)
 
     @property
@@ -82,9 +79,7 @@ class PageColumn:
         """Which values are missing, shape (n,)."""
         if self.kind == "number":
             return np.isnan(self.values)
-        if self.kind == "category":
-            return self.values < 0
-        return np.array([value is None for value in self.values], dtype=bool)
+        return np.array([text is None for text in self.texts], dtype=bool)
 
     def describe(self, blob: Blob, *, is_feature: bool | None = False) -> dict[str, Any]:
         """Put the values into a blob, and return what its header says of the column."""
@@ -115,15 +110,11 @@ class PageColumn:
 
 def read_columns(table: Any, names: dict[int, str]) -> list[PageColumn]:
     """Return the columns of these numbers of a data frame, an array or a sparse matrix."""
-    if hasattr(table, "iloc") and hasattr(table, "columns"):
-        return [read_column(name, table.iloc[:, j]) for j, name in names.items()]
-    if hasattr(table, "to_series"):  # polars
-        return [read_column(name, table.to_series(j)) for j, name in names.items()]
     if issparse(table):
         table = table.tocsc()[:, list(names)].toarray()
-        return [read_column(name, table[:, k]) for k, name in enumerate(names.values())]
-    array = np.asarray(table)
-    return [read_column(name, array[:, j]) for j, name in names.items()]
+        names = dict(enumerate(names.values()))
+    found = wrap_table(table)
+    return [read_column(name, found.column(j)) for j, name in names.items()]
 
 
 def read_column(name: str, column: Any) -> PageColumn:
@@ -132,9 +123,8 @@ def read_column(name: str, column: Any) -> PageColumn:
     if values.numbers is not None:
         numbers = np.where(np.isinf(values.numbers), np.nan, values.numbers)
         return PageColumn(name, "number", numbers, is_date=values.form == "dates")
-    assert values.objects is not None
-    texts = object_array(value if value is None else as_text(value) for value in values.objects)
-    return _of_texts(name, texts)
+    cells = values.cells()
+    return _of_texts(name, object_array(x if x is None else as_text(x) for x in cells))
 
 
 def _of_texts(name: str, texts: Array, kind: str | None = None) -> PageColumn:
@@ -146,8 +136,7 @@ def _of_texts(name: str, texts: Array, kind: str | None = None) -> PageColumn:
             return PageColumn(name, "text", texts)
         cut = object_array(text and shorten_text(text, _LONGEST_CUT) for text in texts)
         return PageColumn(name, "text", cut, is_cut=True)
-    code = {text: k for k, text in enumerate(known)}
-    codes = np.array([code.get(text, -1) for text in texts], dtype=np.int64)
+    codes = np.nan_to_num(codes_of(texts, known), nan=-1).astype(np.int64)
     return PageColumn(name, "category", codes, tuple(known))
 
 

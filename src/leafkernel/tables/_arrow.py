@@ -12,6 +12,7 @@ import pandas as pd
 
 from leafkernel._optional import require
 from leafkernel.tables._amounts import sign_of
+from leafkernel.tables._formats import PARQUET, STREAM
 from leafkernel.tables._missing import missing_notes
 from leafkernel.tables._room import (
     CELL_BYTES,
@@ -29,7 +30,7 @@ _INTEGERS = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UI
 
 
 def read_arrow(path: Path, name: str, kind: str, options: ReadOptions) -> Any:
-    """Read a ``"parquet"``, ``"feather"`` or ``"stream"`` file, as ``read_text`` reads text."""
+    """Read a Parquet or Feather file or an Arrow stream, as ``read_text`` reads text."""
     try:
         pyarrow = require("pyarrow", extra="cli")
     except ImportError as error:
@@ -49,8 +50,8 @@ def read_arrow(path: Path, name: str, kind: str, options: ReadOptions) -> Any:
     except (pyarrow.ArrowException, ValueError) as error:
         said = str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else "no words"
         raise FileError(
-            f"{name} could not be read as a {kind.capitalize()} file; it is cut off, damaged, or "
-            f"not one ({said}). Copy or download it again."
+            f"{name} could not be read as {kind}; it is cut off, damaged, or not one ({said}). "
+            "Copy or download it again."
         ) from error
     evidence, words = Evidence(), Counter[str]()
     for j in range(frame.shape[1]):
@@ -65,18 +66,18 @@ def read_arrow(path: Path, name: str, kind: str, options: ReadOptions) -> Any:
 
 def _open(path: Path, kind: str) -> tuple[Any, int, Iterator[Any]]:
     """Return the columns of a file, the number of its rows, and its batches of rows."""
-    if kind == "parquet":
+    if kind == PARQUET:
         parquet = require("pyarrow.parquet", extra="cli").ParquetFile(path)
         return parquet.schema_arrow, parquet.metadata.num_rows, parquet.iter_batches()
     pyarrow, ipc = require("pyarrow", extra="cli"), require("pyarrow.ipc", extra="cli")
 
     def reader() -> Any:
         source = pyarrow.memory_map(str(path))
-        return ipc.open_stream(source) if kind == "stream" else ipc.open_file(source)
+        return ipc.open_stream(source) if kind == STREAM else ipc.open_file(source)
 
     def batches() -> Iterator[Any]:
         found = reader()
-        return found if kind == "stream" else map(found.get_batch, range(found.num_record_batches))
+        return found if kind == STREAM else map(found.get_batch, range(found.num_record_batches))
 
     # The file says nothing of its rows: count them, holding one batch at a time.
     return reader().schema, sum(batch.num_rows for batch in batches()), batches()

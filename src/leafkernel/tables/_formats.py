@@ -9,42 +9,46 @@ from pathlib import Path
 from leafkernel.tables._room import explain_damage
 from leafkernel.tables.errors import FileError
 
+TEXT, GZIP = "plain text", "a gzip file"
+PARQUET, FEATHER, STREAM = "a Parquet file", "a Feather file", "an Arrow stream"
+
 # What the end of a name says a file is.
 _SUFFIXES = {
-    ".csv": "text",
-    ".tsv": "text",
-    ".txt": "text",
-    ".csv.gz": "gzip",
-    ".tsv.gz": "gzip",
-    ".txt.gz": "gzip",
-    ".parquet": "parquet",
-    ".feather": "feather",
-    ".arrow": "feather",
+    **dict.fromkeys([".csv", ".tsv", ".txt"], TEXT),
+    **dict.fromkeys([".csv.gz", ".tsv.gz", ".txt.gz"], GZIP),
+    ".parquet": PARQUET,
+    ".feather": FEATHER,
+    ".arrow": FEATHER,
 }
 _ALIKE = 0.7  # share of two names that is the same for one to be meant by the other
 
 # What the first bytes of a file say it is, and what to do with what is not a table here.
 _SAVE_AS_CSV = "open it in its program and save the table as CSV"
 _UNPACK = "unpack it first"
-_SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
-    (b"\x1f\x8b", "gzip", "rename it to end in .csv.gz"),
-    (b"PAR1", "parquet", "rename it to end in .parquet"),
-    (b"ARROW1", "feather", "rename it to end in .feather"),
-    (b"\xff\xff\xff\xff", "stream", "rename it to end in .arrow"),
-    (b"FEA1", "an old Feather file (version 1)", "write it again with a newer program"),
-    (b"PK\x03\x04", "a zip archive or an Excel workbook", f"{_UNPACK}, or {_SAVE_AS_CSV}"),
-    (b"\xd0\xcf\x11\xe0", "an old Excel workbook", _SAVE_AS_CSV),
-    (b"BZh", "a bzip2 archive", _UNPACK),
-    (b"\xfd7zXZ", "an xz archive", _UNPACK),
-    (b"\x28\xb5\x2f\xfd", "a Zstandard archive", _UNPACK),
-    (b"7z\xbc\xaf", "a 7-Zip archive", _UNPACK),
-    (b"%PDF", "a PDF document", "export the table itself as CSV"),
-    (b"SQLite format 3", "an SQLite database", "export the table as CSV"),
-    (b"\x89HDF", "an HDF5 file", "export the table as CSV or Parquet"),
-    (b"\x93NUMPY", "a NumPy array", "save it as a table, with names of columns"),
+_MARK = rb"(?i)(\xef\xbb\xbf)?\s*"
+_STARTS: tuple[tuple[bytes, str, str], ...] = (
+    (rb"\x1f\x8b", GZIP, "rename it to end in .csv.gz"),
+    (rb"PAR1", PARQUET, "rename it to end in .parquet"),
+    (rb"ARROW1", FEATHER, "rename it to end in .feather"),
+    (rb"\xff\xff\xff\xff", STREAM, "rename it to end in .arrow"),
+    (rb"FEA1", "an old Feather file (version 1)", "write it again with a newer program"),
+    (rb"PK\x03\x04", "a zip archive or an Excel workbook", f"{_UNPACK}, or {_SAVE_AS_CSV}"),
+    (rb"\xd0\xcf\x11\xe0", "an old Excel workbook", _SAVE_AS_CSV),
+    (rb"BZh", "a bzip2 archive", _UNPACK),
+    (rb"\xfd7zXZ", "an xz archive", _UNPACK),
+    (rb"\x28\xb5\x2f\xfd", "a Zstandard archive", _UNPACK),
+    (rb"7z\xbc\xaf", "a 7-Zip archive", _UNPACK),
+    (rb"%PDF", "a PDF document", "export the table itself as CSV"),
+    (rb"SQLite format 3", "an SQLite database", "export the table as CSV"),
+    (rb"\x89HDF", "an HDF5 file", "export the table as CSV or Parquet"),
+    (rb"\x93NUMPY", "a NumPy array", "save it as a table, with names of columns"),
+    (
+        _MARK + rb"(<!doctype|<html|<head|<body|<\?xml|<table)",
+        "a web page or XML",
+        "download or export the table itself as CSV",
+    ),
+    (_MARK + rb"(\{\s*\"|\[\s*[\{\[])", "JSON", "convert it to CSV or Parquet first"),
 )
-_MARKUP = re.compile(rb"(\xef\xbb\xbf)?\s*(<!doctype|<html|<head|<body|<\?xml|<table)", re.I)
-_JSON = re.compile(rb"(\xef\xbb\xbf)?\s*(\{\s*\"|\[\s*[\{\[])")
 
 
 def find_format(path: Path, name: str) -> str:
@@ -53,8 +57,6 @@ def find_format(path: Path, name: str) -> str:
         raise FileError(f"{name} is an address, not a file. Download it first.")
     if path.is_dir():
         raise FileError(f"{name} is a folder. Give one file in it.")
-    suffix = suffix_of(path)
-    promised = _SUFFIXES.get(suffix)
     if not path.exists():
         raise FileError(f"There is no file {name}.{_suggest_file(path)}")
     if not path.is_file():
@@ -63,17 +65,14 @@ def find_format(path: Path, name: str) -> str:
             "as its name."
         )
     found, remedy = look(path, name)
+    suffix = suffix_of(path)
+    promised = _SUFFIXES.get(suffix)
     if promised is None:
-        listed = ", ".join(_SUFFIXES)
-        what = f"it is {describe(found)}, so {remedy}" if remedy else "rename it if it is one"
-        raise FileError(f"The name of {name} should end in one of {listed}; {what}.")
-    if promised == "feather" and found == "stream":
-        return found
-    if promised != found:
+        what = f"it is {found}, so {remedy}" if remedy else "rename it if it is one"
+        raise FileError(f"The name of {name} should end in one of {', '.join(_SUFFIXES)}; {what}.")
+    if promised != found and (promised, found) != (FEATHER, STREAM):
         remedy = remedy or "export the table again, or give it the ending of what it is"
-        raise FileError(
-            f"{name} ends in {suffix} but is {describe(found)}, not {describe(promised)}; {remedy}."
-        )
+        raise FileError(f"{name} ends in {suffix} but is {found}, not {promised}; {remedy}.")
     return found
 
 
@@ -97,38 +96,22 @@ def look(path: Path, name: str) -> tuple[str, str]:
         start = file.read(512)
     if not start:
         raise FileError(f"{name} is empty (0 bytes). Give a table with a line of column names.")
-    for signature, kind, remedy in _SIGNATURES:
-        if start.startswith(signature):
-            return kind, remedy
-    if _MARKUP.match(start):
-        return "a web page or XML", "download or export the table itself as CSV"
-    if _JSON.match(start):
-        return "JSON", "convert it to CSV or Parquet first"
-    return "text", ""
-
-
-def describe(kind: str) -> str:
-    known = {
-        "text": "plain text",
-        "gzip": "a gzip file",
-        "parquet": "a Parquet file",
-        "feather": "a Feather file",
-        "stream": "an Arrow stream",
-    }
-    return known.get(kind, kind)
+    known = ((kind, remedy) for begin, kind, remedy in _STARTS if re.match(begin, start))
+    return next(known, (TEXT, ""))
 
 
 def _suggest_file(path: Path) -> str:
+    if not path.parent.exists():
+        return " Nor is there such a folder."
     try:
         found = [each for each in path.parent.iterdir() if each.exists()]  # no broken links
-        names = [each.name for each in found if suffix_of(each) in _SUFFIXES]
     except OSError:
-        return " Nor is there such a folder." if not path.parent.exists() else ""
+        return ""
     # By what stands before the endings, which nearly all names have in common.
-    stems = {_stem(Path(name)): name for name in names}
+    stems = {_stem(each): each.name for each in found if suffix_of(each) in _SUFFIXES}
     nearest = difflib.get_close_matches(_stem(path), stems, n=1, cutoff=_ALIKE)
     return f" Did you mean {stems[nearest[0]]!r}?" if nearest else ""
 
 
 def _stem(path: Path) -> str:
-    return path.name[: len(path.name) - len(suffix_of(path))].lower()
+    return path.name.lower().removesuffix(suffix_of(path))

@@ -68,15 +68,6 @@ def defuse(frame: Any) -> Any:
     Text that starts with one of ``= + - @``, a tab or a line end gets an apostrophe in front, in
     cells and in names of columns; numbers stay as they are.
 
-    Parameters
-    ----------
-    frame : DataFrame of shape (rows, columns)
-
-    Returns
-    -------
-    frame : DataFrame of shape (rows, columns)
-        A copy.
-
     Examples
     --------
     >>> import pandas as pd

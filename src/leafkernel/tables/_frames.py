@@ -21,12 +21,8 @@ _FINITE = "force_all_finite" if _IS_OLD else "ensure_all_finite"
 
 
 def read_table(X: Any, *, mixed: bool, estimator: Any) -> Table:
-    """Return X, a data frame or an array, as a table; ``mixed`` lets arrays hold objects."""
-    if hasattr(X, "iloc") and hasattr(X, "columns"):
-        table: Table = PandasTable(X)
-    elif hasattr(X, "with_columns") and hasattr(X, "to_series"):
-        table = PolarsTable(X)
-    else:
+    """Return X as a table, checked as scikit-learn does; ``mixed`` lets arrays hold objects."""
+    if not (hasattr(X, "iloc") or hasattr(X, "with_columns")):
         has_objects = mixed and np.asarray(X).dtype.kind in "OUS"
         dtype = object if has_objects else (np.float64, np.float32)
         options = {_FINITE: "allow-nan", "estimator": estimator, "input_name": "X"}
@@ -38,12 +34,22 @@ def read_table(X: Any, *, mixed: bool, estimator: Any) -> Table:
             raise ValueError(
                 f"X holds text ({error}); name the columns that hold it in categorical_features."
             ) from error
+    table = wrap_table(X)
     if 0 in table.shape:
         raise ValueError(
             f"Found array with {table.shape[0]} sample(s) and {table.shape[1]} feature(s) "
             f"(shape={table.shape}) while a minimum of 1 is required by {type(estimator).__name__}."
         )
     return table
+
+
+def wrap_table(X: Any) -> Table:
+    """Return a data frame or an array as a table."""
+    if hasattr(X, "iloc") and hasattr(X, "columns"):
+        return PandasTable(X)
+    if hasattr(X, "with_columns") and hasattr(X, "to_series"):
+        return PolarsTable(X)
+    return Table(np.asarray(X))
 
 
 class Table:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from leafkernel.tables._dates import DATE_FORMS
-from leafkernel.tables._settle import NEARLY_ALL
-from leafkernel.tables._values import Values
+from leafkernel.tables._settle import NEARLY_ALL, read_as, settle
+from leafkernel.tables._signs import Signs
+from leafkernel.tables._values import Values, read_feature
 
 MAX_CATEGORIES = 1000
 MAX_DISTINCT = 0.5  # of the rows, in a column of categories
@@ -22,6 +24,26 @@ _ID_NAME = re.compile(
 _OTHER_DATE = re.compile(
     r"(\d{1,2}([./-])\d{1,2}\2(\d{4}|\d{2})|\d{4}([./-])\d{1,2}\4\d{1,2})([T ,].*)?", re.DOTALL
 )
+
+
+def understand(
+    name: str,
+    column: Any,
+    signs: Signs | None,
+    rows: npt.NDArray[np.int64],
+    wanted: str | None = None,
+) -> tuple[Values, str]:
+    """Return the values of a column, and what it is, as :func:`find_kind` says it.
+
+    ``signs`` are those of its numbers, ``rows`` the numbers of its rows in the file, and
+    ``wanted`` is what the user says that it is: "number", "date" or "category".
+    """
+    values = read_feature(column)
+    if wanted is not None:
+        kind = "category" if wanted == "category" else "number"
+        return read_as(values, wanted, name, signs), kind
+    values = settle(values, signs)
+    return values, find_kind(name, values, rows)
 
 
 def find_kind(name: str, values: Values, rows: npt.NDArray[np.int64]) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from leafkernel._validation import warn
 from leafkernel.tables._amounts import Style
 from leafkernel.tables._frames import Table
+from leafkernel.tables._missing import missing_notes
 from leafkernel.tables._values import Array, Floats, Mask, Values, codes_of, object_array
 
 
@@ -88,6 +91,9 @@ class Schema:
     @classmethod
     def of(cls, table: Table, listed: Mask) -> Schema:
         """Learn the columns; those that are listed are categories whatever their type."""
+        words = sum((values.words for values in table.values), Counter[str]())
+        for note in missing_notes(words):
+            warn(f"{note} Write such a category in other words to keep it.")
         return cls(tuple(_learn(table, j, listed=bool(listed[j])) for j in range(table.shape[1])))
 
     def encode(self, table: Table) -> tuple[Floats, Mask]:
@@ -132,28 +138,26 @@ def _categories(values: Values) -> tuple[Any, ...]:
 def list_columns(listed: Any, names: list[str], n_columns: int) -> Mask:
     """Return a mask (d,) of columns given as a mask, as positions, as names, or as None."""
     mask = np.zeros(n_columns, dtype=bool)
-    if listed is None:
-        return mask
-    given = np.asarray(listed)
+    given = np.asarray([] if listed is None else listed)
     if given.ndim != 1:
         raise ValueError(f"categorical_features must be a list; got {listed!r}.")
+    if not given.size:
+        return mask
     if given.dtype.kind in "OU":
         unknown = [name for name in given.tolist() if name not in names]
         if unknown:
             among = f"the columns are {names}" if names else "X has no column names: give positions"
             raise ValueError(f"categorical_features names {unknown}, but {among}.")
         given = np.array([names.index(name) for name in given.tolist()], dtype=int)
-    elif given.dtype.kind == "b" and len(given) != n_columns:
+    if given.dtype.kind not in "bui":
+        raise TypeError(f"categorical_features must be a mask, positions or names; got {listed!r}.")
+    if given.dtype.kind == "b" and len(given) != n_columns:
         raise ValueError(
             f"categorical_features is a mask of {len(given)}, but X has {n_columns} columns."
         )
-    elif (
-        given.size and given.dtype.kind in "ui" and not -1 < given.min() <= given.max() < n_columns
-    ):
+    if given.dtype.kind != "b" and not 0 <= given.min() <= given.max() < n_columns:
         raise ValueError(
             f"categorical_features must lie between 0 and {n_columns - 1}; got {given.tolist()}."
         )
-    elif given.size and given.dtype.kind not in "bui":
-        raise TypeError(f"categorical_features must be a mask, positions or names; got {listed!r}.")
-    mask[given if given.size else []] = True
+    mask[given] = True
     return mask

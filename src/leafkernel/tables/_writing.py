@@ -21,36 +21,6 @@ TYPED_FORMATS = (".parquet", ".feather")
 WRITTEN_FORMATS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz", *TYPED_FORMATS)
 
 
-def write_frame(frame: Any, path: Any) -> None:
-    """Write a table to a file: complete under its name, or not at all.
-
-    Parameters
-    ----------
-    frame : DataFrame of shape (rows, columns)
-        The index is not written.
-    path : str or path
-        A name that ends in .csv, .tsv or .txt (each also with .gz), .parquet or .feather.
-
-    Raises
-    ------
-    FileError
-        If the name has another ending, or the file cannot be written there.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import pandas as pd
-    >>> from leafkernel.tables._writing import write_frame
-    >>> from leafkernel.tables.files import read_file
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_frame(pd.DataFrame({"size": [1.5, 2.0]}), Path(folder) / "sizes.csv")
-    ...     print(read_file(Path(folder) / "sizes.csv")["size"].tolist())
-    [1.5, 2.0]
-    """
-    write_file(Path(path), lambda suffix, file: write_as(suffix, frame, file))
-
-
 def write_file(path: Path, write: Callable[[str, BinaryIO], None]) -> None:
     """Write a file: complete under its name, or not at all.
 

@@ -14,7 +14,7 @@ from typing import Any
 from leafkernel.tables._arrow import read_arrow
 from leafkernel.tables._delimited import read_text
 from leafkernel.tables._encoding import TextFile
-from leafkernel.tables._formats import describe, find_format, look
+from leafkernel.tables._formats import GZIP, TEXT, find_format, look
 from leafkernel.tables._room import ReadOptions, explain_damage
 from leafkernel.tables.errors import FileError
 
@@ -30,9 +30,9 @@ class Source:
     @property
     def text(self) -> TextFile | None:
         """The file as text; None for other formats."""
-        if self.kind not in ("text", "gzip"):
+        if self.kind not in (TEXT, GZIP):
             return None
-        return TextFile(self.path, self.name, packed=self.kind == "gzip")
+        return TextFile(self.path, self.name, packed=self.kind == GZIP)
 
 
 @contextmanager
@@ -49,8 +49,8 @@ def open_source(path: Any) -> Iterator[Source]:
         with explain_damage(name), copy.open("wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
         kind, remedy = look(copy, name)
-        if kind not in ("text", "gzip"):
-            raise FileError(f"{name} should be CSV, but is {describe(kind)}; {remedy}.")
+        if kind not in (TEXT, GZIP):
+            raise FileError(f"{name} should be CSV, but is {kind}; {remedy}.")
         yield Source(copy, name, kind)
 
 
