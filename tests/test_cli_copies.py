@@ -10,7 +10,7 @@ from cli_runs import run, run_json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leafkernel.tables._cells import change_cells, quote_cell, split_records
+from leafkernel.tables._copying import change_cells, quote_cell, split_records
 from leafkernel.tables._layout import Dialect
 
 FEW = ("--trees", "5")

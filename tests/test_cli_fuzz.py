@@ -15,8 +15,7 @@ from cli_runs import write_frame
 
 from leafkernel.cli.columns import prepare
 from leafkernel.cli.errors import CommandError
-from leafkernel.tables._cells import split_records
-from leafkernel.tables._copying import TextCopy
+from leafkernel.tables._copying import TextCopy, split_records
 from leafkernel.tables._gaps import GappyColumn
 from leafkernel.tables._settle import read_as
 from leafkernel.tables._signs import Stated

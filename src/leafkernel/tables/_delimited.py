@@ -35,7 +35,7 @@ from leafkernel.tables.errors import FileError
 _HEAD = 2**18  # letters that are looked at to learn the layout
 _BLOCK = 2**14  # rows that are looked at together
 _LONGEST_CELL = 2**31 - 1
-_END = "\x1e"  # a line that marks the end of a file
+_END = "\U0010ffff"  # a line that marks the end of a file, and that no text holds
 _HOLDS_CODE = re.compile(rf"\0[ \t]*(?:{CODE})[ \t]*\0").search
 
 
@@ -102,12 +102,9 @@ class _Clues:
         if j not in self.codes and _HOLDS_CODE(joined):
             self.codes.add(j)
         if j in self._undecided and ("." in joined or "," in joined):
-            for cell, count in Counter(cells).items():
-                if ("." in cell or "," in cell) and self.evidence.add(
-                    j, sign_of(cell.strip()), count
-                ):
-                    self._undecided.discard(j)
-                    break
+            marked = Counter(cell.strip() for cell in cells if "." in cell or "," in cell)
+            if any(self.evidence.add(j, sign_of(cell), marked[cell]) for cell in marked):
+                self._undecided.discard(j)
 
 
 class _Sample:
@@ -192,40 +189,32 @@ def _rows(handle: Iterable[str], name: str, width: int, dialect: Dialect) -> Ite
     first, is_header = 1, True
     reader = csv.reader(_lines(handle, name), **dialect.options)
     for record in reader:
-        if record and record[-1].endswith(_END) and record != [_END]:
+        if record == [_END]:
+            return
+        if record and record[-1].endswith(_END):
             raise FileError(
                 f"{name}: line {first:,}: a quote is opened and not closed, or the file is cut "
                 "off. Mend that line, or get the file again."
             )
-        if record == [_END]:
-            return
         if not is_blank(record):
             if not is_header and (len(record) < width or any(record[width:])):
-                following = next(each for each in reader if not is_blank(each))
-                is_last = following == [_END]
-                raise FileError(_ragged(name, first, len(record), width, dialect, is_last=is_last))
+                said = (
+                    f"line {first:,} has {len(record)} cell{'s' * (len(record) != 1)}, but the "
+                    f"first line names {width} column{'s' * (width != 1)}"
+                )
+                is_last = next(each for each in reader if not is_blank(each)) == [_END]
+                raise FileError(
+                    f"{name} seems to be cut off: its last line, {said}. Get the file again, or "
+                    "delete that line."
+                    if is_last and len(record) < width
+                    else f"{name}: {said}. Mend that line (text with a {dialect.separator!r} in "
+                    "it needs quotes around it), or delete the lines above the names of the "
+                    "columns, if there are any."
+                )
             if not is_header:
                 yield record if len(record) == width else record[:width]
             is_header = False
         first = reader.line_num + 1
-
-
-def _ragged(
-    name: str, line: int, found: int, width: int, dialect: Dialect, *, is_last: bool
-) -> str:
-    said = (
-        f"line {line:,} has {found} cell{'s' * (found != 1)}, but the first line names "
-        f"{width} column{'s' * (width != 1)}"
-    )
-    if is_last and found < width:
-        return (
-            f"{name} seems to be cut off: its last line, {said}. Get the file again, or delete "
-            "that line."
-        )
-    return (
-        f"{name}: {said}. Mend that line (text with a {dialect.separator!r} in it needs quotes "
-        "around it), or delete the lines above the names of the columns, if there are any."
-    )
 
 
 def _to_series(cells: Any, decimal: str | None, words: Counter[str]) -> Any:
@@ -240,28 +229,16 @@ def _to_series(cells: Any, decimal: str | None, words: Counter[str]) -> Any:
     for found in compute.filter(bare, is_gap).value_counts().to_pylist():
         if found["values"]:
             words[found["values"]] += found["counts"]
+    none = arrow.scalar(None, cells.type)
     if decimal is not None:
-        plain = compute.if_else(is_gap, arrow.scalar(None, cells.type), bare)
-        numbers = _to_numbers(plain, decimal)
-        if numbers is not None:
-            return numbers
-    present = compute.if_else(is_gap, arrow.scalar(None, cells.type), cells)
+        plain = compute.if_else(is_gap, none, bare)
+        # Nothing else is in plain numbers; Arrow would also take 0x1F, inf and nan.
+        if not compute.any(compute.match_substring_regex(plain, f"[^-+0-9eE{decimal}]")).as_py():
+            plain = compute.replace_substring(plain, ",", ".")
+            for kind in (arrow.int64(), arrow.float64()):
+                with contextlib.suppress(arrow.ArrowInvalid):
+                    return plain.cast(kind).to_numpy()
+    present = compute.if_else(is_gap, none, cells)
     coded = present.combine_chunks().dictionary_encode()  # each text is held once
     different = object_array([*coded.dictionary.to_pylist(), None])
     return pd.Series(different[coded.indices.fill_null(-1).to_numpy()], dtype=object)
-
-
-def _to_numbers(cells: Any, decimal: str) -> Any:
-    """Return cells as integers or floats; None if some are no plain numbers."""
-    arrow: Any = require("pyarrow", extra="cli")
-    compute: Any = require("pyarrow.compute", extra="cli")
-    if decimal == ",":
-        if compute.any(compute.match_substring(cells, ".")).as_py():
-            return None  # between thousands
-        cells = compute.replace_substring(cells, ",", ".")
-    for kind in (arrow.int64(), arrow.float64()):
-        with contextlib.suppress(arrow.ArrowInvalid):
-            numbers = cells.cast(kind)
-            if not (kind == arrow.float64() and compute.any(compute.is_nan(numbers)).as_py()):
-                return numbers.to_numpy()
-    return None

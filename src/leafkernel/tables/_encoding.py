@@ -63,12 +63,10 @@ def guess_encoding(file: TextFile) -> str:
         if start.startswith(mark):
             return encoding
     # Latin letters in UTF-16 without a mark have a zero as every second byte.
-    even, odd = start[::2], start[1::2]
-    if odd.count(0) > 0.4 * len(odd) and even.count(0) < 0.1 * len(even):
+    even, odd = (part.count(0) / max(len(part), 1) for part in (start[::2], start[1::2]))
+    if odd > 0.4 and even < 0.1:
         return "utf-16-le"
-    if even.count(0) > 0.4 * len(even) and odd.count(0) < 0.1 * len(odd):
-        return "utf-16-be"
-    return "utf-8"
+    return "utf-16-be" if even > 0.4 and odd < 0.1 else "utf-8"
 
 
 def second_guess(file: TextFile, encoding: str) -> tuple[str, str]:
@@ -79,19 +77,12 @@ def second_guess(file: TextFile, encoding: str) -> tuple[str, str]:
             "is cut off or damaged. Save it again as UTF-8."
         )
     with file.bytes() as handle:
-        line = next(number for number, line in enumerate(handle, 1) if not _is_utf8(line))
+        is_wrong = (line.decode(errors="ignore").encode() != line for line in handle)
+        line = next(number for number, wrong in enumerate(is_wrong, 1) if wrong)
     return "cp1252", (
         f"The file is not UTF-8 (see line {line:,}), so it was read as Windows-1252. If letters "
         "look wrong, save it as UTF-8."
     )
-
-
-def _is_utf8(line: bytes) -> bool:
-    try:
-        line.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def read_exactly(file: TextFile, encoding: str) -> str:
