@@ -20,11 +20,11 @@ from leafkernel.tables._findings import Findings, clean_names
 from leafkernel.tables._missing import quote
 from leafkernel.tables._schema import Column
 from leafkernel.tables._settle import as_numbers
-from leafkernel.tables._values import Values, codes_of, read_feature
+from leafkernel.tables._values import Floats, Mask, Values, codes_of, read_feature
 
-__all__ = ["MAX_CLASSES", "Column", "Prepared", "prepare"]
+__all__ = ["Column", "Prepared", "prepare"]
 
-MAX_CLASSES = 100
+_MAX_CLASSES = 100
 _ROWS_A_VALUE = 10  # of a feature that tells the class, so that it does not by chance
 
 
@@ -84,16 +84,8 @@ class Prepared:
     def encode(self, frame: Any) -> Any:
         """Return the features of another table with the same columns.
 
-        Parameters
-        ----------
-        frame : DataFrame of shape (m, n_columns)
-            As read from a file; columns that are no features may be missing.
-
-        Returns
-        -------
-        features : DataFrame of shape (m, n_features)
-            Categories that are not known are missing. ``features.attrs["notes"]`` lists what a
-            reader should know.
+        Columns that are no features may be missing in it. Categories that are not known become
+        missing. ``features.attrs["notes"]`` lists what a reader should know.
 
         Raises
         ------
@@ -126,11 +118,10 @@ class Prepared:
         return encoded
 
 
-def _encode(series: Any, column: Column, findings: Findings) -> npt.NDArray[np.float64]:
+def _encode(series: Any, column: Column, findings: Findings) -> Floats:
     values = read_feature(series)
-    if column.kind == "category":
-        labels = values.labels()
-        codes = codes_of(labels, column.categories or ())
+    if column.categories is not None:
+        codes = codes_of(values.labels(), column.categories)
         unknown = int((np.isnan(codes) & ~values.missing()).sum())
         if unknown:
             findings.add_count("unknown", column.name, unknown)
@@ -150,7 +141,6 @@ def prepare(
     drop: Iterable[str] = (),
     keep: Iterable[str] = (),
     kinds: Mapping[str, str] | None = None,
-    max_classes: int = MAX_CLASSES,
 ) -> Prepared:
     """Find out what the columns of a table are, and make features of them.
 
@@ -174,8 +164,6 @@ def prepare(
         Columns that are features even if they are empty, never change or look like names of rows.
     kinds : mapping or None, default=None
         What columns are, by name: "number", "category", "date" or "ignore"; the rest is detected.
-    max_classes : int, default=100
-        More classes are refused.
 
     Returns
     -------
@@ -222,8 +210,7 @@ def prepare(
     kept = ~values.missing()
     check_rows(int(kept.sum()), len(frame))
     notes = [*frame.attrs.get("notes", []), *_missing_note(target, kept), *why]
-    labels, more = _target(values, kept, target, task, max_classes)
-    notes += more
+    labels, more = _target(values, kept, target, task)
 
     rows = _row_numbers(frame)[kept]
     rest = [name for name in names if name != target and name not in dropped]
@@ -247,7 +234,7 @@ def prepare(
         ids=table.ids,
         id_name=table.id_name,
         rows=rows,
-        notes=(*notes, *findings.sentences(), *table.notes),
+        notes=(*notes, *more, *findings.sentences(), *table.notes),
         target_style=values.style if task == "regression" else None,
     )
 
@@ -260,7 +247,7 @@ def _row_numbers(frame: Any) -> npt.NDArray[np.int64]:
     return np.arange(len(frame), dtype=np.int64)
 
 
-def _missing_note(target: str, kept: npt.NDArray[np.bool_]) -> list[str]:
+def _missing_note(target: str, kept: Mask) -> list[str]:
     gone = int((~kept).sum())
     if not gone:
         return []
@@ -268,9 +255,7 @@ def _missing_note(target: str, kept: npt.NDArray[np.bool_]) -> list[str]:
     return [f"{said} left out because the target {quote(target)} is missing there."]
 
 
-def _target(
-    values: Values, kept: npt.NDArray[np.bool_], name: str, task: str, max_classes: int
-) -> tuple[npt.NDArray[Any], list[str]]:
+def _target(values: Values, kept: Mask, name: str, task: str) -> tuple[npt.NDArray[Any], list[str]]:
     """Return the target of the rows that are kept, and notes on it."""
     if task == "classification":
         labels = values.labels()[kept]
@@ -279,7 +264,7 @@ def _target(
             if values.numbers is not None
             else "Put similar classes together, or choose another column with --target."
         )
-        notes = check_classes(labels, name, max_classes=max_classes, advice=advice)
+        notes = check_classes(labels, name, max_classes=_MAX_CLASSES, advice=advice)
         return labels.astype(str), notes
     assert values.numbers is not None
     numbers = values.numbers[kept]
@@ -291,7 +276,7 @@ def _target(
     return numbers, []
 
 
-def _tells(feature: npt.NDArray[np.float64], target: npt.NDArray[Any]) -> bool:
+def _tells(feature: Floats, target: npt.NDArray[Any]) -> bool:
     """Say whether a feature alone gives the target: each value has one class, or a line does."""
     if target.dtype == np.float64:
         both = ~np.isnan(feature)

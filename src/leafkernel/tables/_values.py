@@ -139,7 +139,7 @@ def read_values(column: Any) -> Values:
     kinds = {type(value) for value in objects if value is not None}
     if order is not None:
         return Values(objects=objects, order=order, words=words)
-    if kinds and _all(kinds, Real, Decimal) and not _any(kinds, bool, np.bool_):
+    if kinds and _all(kinds, Real, Decimal) and kinds.isdisjoint({bool, np.bool_}):
         numbers = np.array([_to_float(value) for value in objects])
         return Values(numbers, words=words)
     if kinds and _all(kinds, datetime.date, np.datetime64):  # datetime and Timestamp are dates
@@ -207,10 +207,6 @@ def _is_none(objects: Array) -> Mask:
 
 def _all(kinds: set[type], *allowed: type) -> bool:
     return all(issubclass(kind, allowed) for kind in kinds)
-
-
-def _any(kinds: set[type], *sought: type) -> bool:
-    return any(issubclass(kind, sought) for kind in kinds)
 
 
 def _to_float(value: Any) -> float:

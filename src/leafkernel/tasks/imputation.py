@@ -107,6 +107,9 @@ class ProximityImputer(ProximityTask, OneToOneFeatureMixin, TransformerMixin, Ba
     filled values, so samples whose category was filled with the mode are sent to the samples that
     have it, and keep it. And it looks at other columns only as far as they predict the targets.
 
+    A value is missing if it is NaN, None, NA or NaT, or text that stands for it, such as "NA",
+    "None" or "?". :meth:`fit` warns about such text.
+
     The output has the type of the input: arrays, or pandas or polars data frames with their types,
     categories and index. Columns of integers are filled with whole numbers. So are columns of
     floats in pandas that have gaps and otherwise whole numbers, because pandas makes floats of
