@@ -32,32 +32,6 @@ _ROWS_A_VALUE = 10  # of a feature that tells the class, so that it does not by 
 class Prepared:
     """A table that is ready for a forest and for people.
 
-    Attributes
-    ----------
-    features : DataFrame of shape (n, n_features)
-        float64: numbers as they are, categories as codes, NaN where missing.
-    columns : tuple of Column
-        The features, in order.
-    shown : DataFrame of shape (n, n_shown)
-        The same rows for people: the features (numbers, or text with None where missing), then
-        columns that are no features, as text.
-    target : ndarray of shape (n,)
-        Labels (str) or numbers (float64).
-    target_name : str
-    target_form : str
-        How its numbers are written in the file, as in ``Column``.
-    task : {"classification", "regression"}
-    ids : ndarray of shape (n,) or None
-        Names of the rows; None: they have only numbers.
-    id_name : str
-        The column that names the rows; "row" if there is none.
-    rows : ndarray of shape (n,)
-        The number of each row in the file, from 0.
-    notes : tuple of str
-        What was done to the table, in sentences.
-    target_style : Style or None
-        The currency, percent sign or brackets around the numbers of the target in the file.
-
     Examples
     --------
     >>> import pandas as pd
@@ -68,17 +42,20 @@ class Prepared:
     ('classification', (20, 1))
     """
 
+    # Numbers as they are, categories as codes, NaN where missing: shape (n, n_features).
     features: Any
-    columns: tuple[Column, ...]
+    columns: tuple[Column, ...]  # the features, in order
+    # The same rows for people: the features (numbers, or text with None where missing), then
+    # columns that are no features, as text.
     shown: Any
-    target: npt.NDArray[Any]
+    target: npt.NDArray[Any]  # labels (str) or numbers (float64)
     target_name: str
-    target_form: str
-    task: str
-    ids: npt.NDArray[np.object_] | None
-    id_name: str
-    rows: npt.NDArray[np.int64]
-    notes: tuple[str, ...]
+    target_form: str  # how its numbers are written in the file, as in Column
+    task: str  # "classification" or "regression"
+    ids: npt.NDArray[np.object_] | None  # names of the rows; None: they have only numbers
+    id_name: str  # the column that names the rows; "row" if there is none
+    rows: npt.NDArray[np.int64]  # the number of each row in the file, from 0
+    notes: tuple[str, ...]  # what was done to the table, in sentences
     target_style: Style | None = None
 
     def encode(self, frame: Any) -> Any:

@@ -27,30 +27,14 @@ _MOST_DOUBLES = 20_000
 
 @dataclass(frozen=True)
 class PageColumn:
-    """A column as a page shows it.
-
-    Attributes
-    ----------
-    name : str
-        Its name.
-    kind : {"number", "category", "text"}
-        What it holds.
-    values : ndarray of shape (n,)
-        Numbers with NaN, codes with -1, or text with None where missing.
-    categories : tuple of str
-        What the codes stand for.
-    is_date : bool
-        Whether numbers are days since 1970.
-    is_cut : bool
-        Whether some texts are cut, because the column holds too much text for a page.
-    """
+    """A column as a page shows it."""
 
     name: str
-    kind: str
-    values: Array
-    categories: tuple[str, ...] = ()
-    is_date: bool = False
-    is_cut: bool = False
+    kind: str  # "number", "category" or "text"
+    values: Array  # numbers with NaN, codes with -1, or text with None where missing
+    categories: tuple[str, ...] = ()  # what the codes stand for
+    is_date: bool = False  # numbers are days since 1970
+    is_cut: bool = False  # some texts are cut, for they are too much for a page
 
     @property
     def texts(self) -> Array:

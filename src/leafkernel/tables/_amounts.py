@@ -32,19 +32,11 @@ _SAME = {"€": "EUR", "£": "GBP"}
 
 @dataclass(frozen=True)
 class Style:
-    """What stands around a number, such as "$" and brackets in "($1,234.50)".
+    """What stands around a number, such as "$" and brackets in "($1,234.50)"."""
 
-    Attributes
-    ----------
-    prefix, suffix : str
-        The currency or "%", with the blanks between it and the digits.
-    brackets : bool
-        Whether brackets stand for the minus.
-    """
-
-    prefix: str = ""
+    prefix: str = ""  # the currency or "%", with the blanks between it and the digits
     suffix: str = ""
-    brackets: bool = False
+    brackets: bool = False  # for a minus
 
     @property
     def unit(self) -> str:

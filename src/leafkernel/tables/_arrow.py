@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow
+from pyarrow import ipc
+from pyarrow.parquet import ParquetFile
 
-from leafkernel._optional import require
 from leafkernel.tables._amounts import sign_of
 from leafkernel.tables._formats import PARQUET, STREAM
 from leafkernel.tables._missing import missing_notes
@@ -31,10 +33,6 @@ _INTEGERS = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UI
 
 def read_arrow(path: Path, name: str, kind: str, options: ReadOptions) -> Any:
     """Read a Parquet or Feather file or an Arrow stream, as ``read_text`` reads text."""
-    try:
-        pyarrow = require("pyarrow", extra="cli")
-    except ImportError as error:
-        raise FileError(f"{name} cannot be read: {error}") from error
     try:
         with explain_damage(name, options.remedy):
             schema, n_rows, batches = _open(path, kind)
@@ -67,9 +65,8 @@ def read_arrow(path: Path, name: str, kind: str, options: ReadOptions) -> Any:
 def _open(path: Path, kind: str) -> tuple[Any, int, Iterator[Any]]:
     """Return the columns of a file, the number of its rows, and its batches of rows."""
     if kind == PARQUET:
-        parquet = require("pyarrow.parquet", extra="cli").ParquetFile(path)
-        return parquet.schema_arrow, parquet.metadata.num_rows, parquet.iter_batches()
-    pyarrow, ipc = require("pyarrow", extra="cli"), require("pyarrow.ipc", extra="cli")
+        file = ParquetFile(path)
+        return file.schema_arrow, file.metadata.num_rows, file.iter_batches()
 
     def reader() -> Any:
         source = pyarrow.memory_map(str(path))
@@ -85,7 +82,6 @@ def _open(path: Path, kind: str) -> tuple[Any, int, Iterator[Any]]:
 
 def _take(batches: Iterable[Any], schema: Any, rows: Any) -> Any:
     """Return the chosen rows as an Arrow table; damaged batches are refused."""
-    pyarrow = require("pyarrow", extra="cli")
     taken, start = [], 0
     for batch in batches:
         batch.validate(full=True)
@@ -101,7 +97,6 @@ def _to_frame(table: Any) -> Any:
     An index in the file is a column like others. Names may occur twice, so they are set last.
     Whole numbers with gaps stay whole: as floats, long ones would run together.
     """
-    pyarrow = require("pyarrow", extra="cli")
     names = table.column_names
     table = table.rename_columns([str(i) for i in range(len(names))])
     gappy = {column.type for column in table.columns if column.null_count}

@@ -23,27 +23,14 @@ _SAMPLE = 1000  # records that show whether the cells of a column have quotes
 
 @dataclass(frozen=True)
 class TextCopy:
-    """A text table, and what to write into some of its cells.
+    """A text table, and what to write into some of its cells."""
 
-    Attributes
-    ----------
-    text : str
-        The content of the file.
-    dialect : Dialect
-        How it is written.
-    ending : str
-        The end of the file's name, without ".gz"; "" for the standard input.
-    fills : mapping
-        New values by the number of the row and of the column.
-    escape_formulas : bool
-        Whether formulas get an apostrophe.
-    """
-
-    text: str
+    text: str  # the content of the file
     dialect: Dialect
-    ending: str
+    ending: str  # of the file's name, without ".gz"; "" for the standard input
+    # New values by the number of the row and of the column.
     fills: Mapping[tuple[int, int], str] = field(default_factory=dict)
-    escape_formulas: bool = False
+    escape_formulas: bool = False  # put an apostrophe in front of formulas
 
     @classmethod
     def of(cls, file: TextFile, dialect: Dialect) -> TextCopy:

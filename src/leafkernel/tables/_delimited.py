@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow
+from pyarrow import compute
 
-from leafkernel._optional import require
 from leafkernel.tables._amounts import sign_of
 from leafkernel.tables._encoding import TextFile, guess_encoding, second_guess
 from leafkernel.tables._findings import Findings, clean_names
@@ -117,27 +118,26 @@ class _Sample:
         self._random = np.random.default_rng(options.random_state)
         self._keys = np.empty(0)
         self._tables: list[Any] = []
-        self._arrow: Any = require("pyarrow", extra="cli")
 
     def add(self, columns: list[tuple[str, ...]]) -> None:
         """Take the next rows of the table."""
         n_new = len(columns[0])
         self.rows = np.append(self.rows, np.arange(self.n_seen, self.n_seen + n_new))
         self.n_seen += n_new
-        arrays = [self._arrow.array(column, self._arrow.large_string()) for column in columns]
-        self._tables.append(self._arrow.table(arrays, names=[str(j) for j in range(len(columns))]))
+        arrays = [pyarrow.array(column, pyarrow.large_string()) for column in columns]
+        self._tables.append(pyarrow.table(arrays, names=[str(j) for j in range(len(columns))]))
         if self._max_rows is None:
             return
         self._keys = np.append(self._keys, self._random.random(n_new))
         if len(self._keys) > self._max_rows:
             kept = np.sort(np.argpartition(self._keys, self._max_rows)[: self._max_rows])
-            self._tables = [self._arrow.concat_tables(self._tables).take(kept)]
+            self._tables = [pyarrow.concat_tables(self._tables).take(kept)]
             self._keys, self.rows = self._keys[kept], self.rows[kept]
 
     def column(self, j: int) -> Any:
         """Return the cells of a column as an Arrow array."""
         chunks = [chunk for table in self._tables for chunk in table.column(j).chunks]
-        return self._arrow.chunked_array(chunks, self._arrow.large_string())
+        return pyarrow.chunked_array(chunks, pyarrow.large_string())
 
 
 def _read(
@@ -222,21 +222,19 @@ def _to_series(cells: Any, decimal: str | None, words: Counter[str]) -> Any:
 
     Text, with None where missing, if the sign is None. Words for "missing" are counted.
     """
-    arrow: Any = require("pyarrow", extra="cli")
-    compute: Any = require("pyarrow.compute", extra="cli")
     bare = compute.utf8_trim_whitespace(cells)
-    is_gap = compute.is_in(bare, arrow.array(sorted(MISSING), cells.type))
+    is_gap = compute.is_in(bare, pyarrow.array(sorted(MISSING), cells.type))
     for found in compute.filter(bare, is_gap).value_counts().to_pylist():
         if found["values"]:
             words[found["values"]] += found["counts"]
-    none = arrow.scalar(None, cells.type)
+    none = pyarrow.scalar(None, cells.type)
     if decimal is not None:
         plain = compute.if_else(is_gap, none, bare)
         # Nothing else is in plain numbers; Arrow would also take 0x1F, inf and nan.
         if not compute.any(compute.match_substring_regex(plain, f"[^-+0-9eE{decimal}]")).as_py():
             plain = compute.replace_substring(plain, ",", ".")
-            for kind in (arrow.int64(), arrow.float64()):
-                with contextlib.suppress(arrow.ArrowInvalid):
+            for kind in (pyarrow.int64(), pyarrow.float64()):
+                with contextlib.suppress(pyarrow.ArrowInvalid):
                     return plain.cast(kind).to_numpy()
     present = compute.if_else(is_gap, none, cells)
     coded = present.combine_chunks().dictionary_encode()  # each text is held once

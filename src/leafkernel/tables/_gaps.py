@@ -26,24 +26,12 @@ _NOT_FILLED = (*DATE_FORMS, "durations")
 
 @dataclass(frozen=True)
 class GappyColumn:
-    """A column that helps to fill others, and is filled itself where it has gaps.
-
-    Attributes
-    ----------
-    name : str
-        Its name.
-    raw : Series
-        The column as it was read.
-    values : Values
-        The same as numbers or text.
-    gaps : ndarray of bool of shape (n,)
-        Where the file has no value.
-    """
+    """A column that helps to fill others, and is filled itself where it has gaps."""
 
     name: str
-    raw: Any
-    values: Values
-    gaps: Mask
+    raw: Any  # the Series as it was read
+    values: Values  # the same as numbers or text
+    gaps: Mask  # where the file has no value
 
     @classmethod
     def of(

@@ -12,21 +12,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a text file is written.
-
-    Attributes
-    ----------
-    separator : str
-        The sign between cells.
-    spaced : bool
-        Whether blanks after a separator are no part of the cell.
-    encoding : str
-        The encoding, as :func:`leafkernel.tables._encoding.guess_encoding` names it.
-    """
+    """How a text file is written."""
 
     separator: str
-    spaced: bool = False
-    encoding: str = "utf-8"
+    spaced: bool = False  # blanks after a separator are no part of the cell
+    encoding: str = "utf-8"  # as guess_encoding names it
 
     @property
     def options(self) -> dict[str, Any]:

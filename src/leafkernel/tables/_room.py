@@ -27,31 +27,15 @@ _SAMPLE = "Read a random sample of its rows"
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How a file is to be read.
+    """How a file is to be read."""
 
-    Attributes
-    ----------
-    max_rows : int or None
-        Read a random sample of so many rows, in the order of the file; None: all.
-    random_state : int
-        Seed of the sample.
-    remedy : str or None
-        The advice, a sentence, if the table does not fit in memory; None: to use --max-rows.
-    as_text : bool
-        Whether cells of a text file stay as they are written, but those that are missing. Other
-        files have types.
-    stated : Stated
-        The decimal sign, and the sign between thousands, as the user named them.
-    exact : collection of str
-        Columns of a text file whose cells stay as they are written. Those that are named like ids
-        do so anyway.
-    """
-
-    max_rows: int | None = None
-    random_state: int = 0
+    max_rows: int | None = None  # a random sample of so many rows, in the order of the file
+    random_state: int = 0  # seed of the sample
+    # The advice, a sentence, if the table does not fit in memory; None: to use --max-rows.
     remedy: str | None = None
-    as_text: bool = False
-    stated: Stated = UNSTATED
+    as_text: bool = False  # cells of a text file stay as they are written, but those missing
+    stated: Stated = UNSTATED  # the signs in numbers that the user named
+    # Columns of a text file that stay as written. Those that are named like ids do so anyway.
     exact: Collection[str] = ()
 
 

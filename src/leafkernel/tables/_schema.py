@@ -19,21 +19,6 @@ from leafkernel.tables._values import Array, Floats, Mask, Values, codes_of, obj
 class Column:
     """A feature.
 
-    Attributes
-    ----------
-    name : str or int
-        Its name, or its place in an array.
-    kind : {"number", "category"}
-        What it holds.
-    categories : tuple or None
-        What the codes of a category mean, in order; None for numbers.
-    form : str
-        How numbers are written in the file, as in ``Values``.
-    style : Style or None
-        The currency, percent sign or brackets around the numbers there.
-    is_integer : bool
-        Whether its type says that it holds whole numbers.
-
     Examples
     --------
     >>> from leafkernel.cli.columns import Column
@@ -41,12 +26,12 @@ class Column:
     'Dream'
     """
 
-    name: Any
-    kind: str
-    categories: tuple[Any, ...] | None = None
-    form: str = ""
-    style: Style | None = None
-    is_integer: bool = False
+    name: Any  # or its place in an array
+    kind: str  # "number" or "category"
+    categories: tuple[Any, ...] | None = None  # what the codes mean; None for numbers
+    form: str = ""  # how numbers are written in the file, as in Values
+    style: Style | None = None  # what is around them there
+    is_integer: bool = False  # its type says that it holds whole numbers
 
     @property
     def label(self) -> str:

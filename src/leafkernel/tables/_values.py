@@ -34,45 +34,21 @@ _DAY = np.timedelta64(1, "D")
 
 @dataclass(frozen=True)
 class Values:
-    """One column: numbers (NaN where missing), or else objects (None where missing).
+    """One column: numbers (NaN where missing), or else objects (None where missing)."""
 
-    Attributes
-    ----------
-    numbers : ndarray of shape (n,) or None
-        Numbers; days since 1970 for dates, and days for lengths of time.
-    objects : ndarray of shape (n,) or None
-        Values as they came.
-    order : tuple or None
-        Categories in an order that the type of the column gives.
-    nested : bool
-        Whether there are lists and such among the objects, which are only shown.
-    form : str
-        How numbers were written: one of ``NUMBER_FORMS``, of ``DATE_FORMS``, or "durations".
-    unsure : bool
-        Whether nothing told which of two forms it is.
-    style : Style or None
-        The currency, percent sign or brackets around the numbers.
-    units : tuple of str
-        The currencies of a column that has several, and so is not read as numbers.
-    counts : dict
-        How many values became missing, by reason: "not numbers", "too large".
-    strays : Counter
-        The texts that are not numbers, with their counts.
-    words : Counter
-        The texts that stand for missing values, with their counts.
-    """
-
+    # Days since 1970 for dates, and days for lengths of time.
     numbers: Floats | None = None
-    objects: Array | None = None
-    order: tuple[Any, ...] | None = None
-    nested: bool = False
+    objects: Array | None = None  # as they came
+    order: tuple[Any, ...] | None = None  # categories in an order that the type gives
+    nested: bool = False  # lists and such are among the objects, which are only shown
+    # How numbers were written: one of NUMBER_FORMS, of DATE_FORMS, or "durations".
     form: str = ""
-    unsure: bool = False
-    style: Style | None = None
-    units: tuple[str, ...] = ()
-    counts: dict[str, int] = field(default_factory=dict)
-    strays: Counter[str] = field(default_factory=Counter)
-    words: Counter[str] = field(default_factory=Counter)
+    unsure: bool = False  # nothing told which of two forms it is
+    style: Style | None = None  # the currency, percent sign or brackets around the numbers
+    units: tuple[str, ...] = ()  # the currencies, if there are several: then it stays text
+    counts: dict[str, int] = field(default_factory=dict)  # "not numbers", "too large": now missing
+    strays: Counter[str] = field(default_factory=Counter)  # the texts that are not numbers
+    words: Counter[str] = field(default_factory=Counter)  # the texts that stand for missing values
 
     @cached_property
     def texts(self) -> Array | None:

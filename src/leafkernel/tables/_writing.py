@@ -10,7 +10,6 @@ from typing import Any, BinaryIO
 import pandas as pd
 
 from leafkernel._files import open_whole
-from leafkernel._optional import require
 from leafkernel.tables._findings import unique_names
 from leafkernel.tables._formats import suffix_of
 from leafkernel.tables._formulas import map_text, text_columns
@@ -40,14 +39,11 @@ def write_file(path: Path, write: Callable[[str, BinaryIO], None]) -> None:
             write(suffix, file)
     except OSError as error:
         raise FileError(f"{str(path)!r} cannot be written: {error.strerror or error}.") from error
-    except ImportError as error:
-        raise FileError(f"{str(path)!r} cannot be written: {error}") from error
 
 
 def write_as(suffix: str, frame: Any, file: BinaryIO) -> None:
     """Write a table to an open file, in the format that a suffix stands for."""
     if suffix in TYPED_FORMATS:
-        require("pyarrow", extra="cli")
         plain = _plain_types(frame)
         plain.to_parquet(file, index=False) if suffix == ".parquet" else plain.to_feather(file)
         return
