@@ -34,7 +34,8 @@ from leafkernel.tables._values import object_array
 from leafkernel.tables.errors import FileError
 
 _HEAD = 2**18  # letters that are looked at to learn the layout
-_BLOCK = 2**14  # rows that are looked at together
+_BLOCK = 2**11  # rows that are looked at together
+_PLACE_BYTES = 8  # of a cell in an Arrow array
 _LONGEST_CELL = 2**31 - 1
 _END = "\U0010ffff"  # a line that marks the end of a file, and that no text holds
 _HOLDS_CODE = re.compile(rf"\0[ \t]*(?:{CODE})[ \t]*\0").search
@@ -68,11 +69,12 @@ def read_text(file: TextFile, options: ReadOptions) -> Any:
     signs = clues.evidence.decide(options.stated, comma="." if dialect.separator == "," else ",")
     words: Counter[str] = Counter()
     columns = {}
-    for j, name in enumerate(clean_names(header, Findings())):
+    names = clean_names(header, Findings())
+    for j, (name, cells) in enumerate(zip(names, sample.columns(), strict=True)):
         sign = signs.get(j, Signs())
         is_text = options.as_text or j in clues.codes or not sign.sure
         is_text = is_text or name in options.exact or is_id_name(name)
-        columns[j] = _to_series(sample.column(j), None if is_text else sign.decimal, words)
+        columns[j] = _to_series(cells, None if is_text else sign.decimal, words)
     frame = pd.DataFrame(columns)
     frame.columns = header
     frame.attrs["signs"], frame.attrs["dialect"] = signs, dialect
@@ -111,21 +113,21 @@ class _Clues:
 class _Sample:
     """The rows of a table, or a random sample of them: those with the smallest random keys."""
 
-    def __init__(self, options: ReadOptions) -> None:
+    def __init__(self, n_columns: int, options: ReadOptions) -> None:
         self.n_seen = 0
         self.rows = np.empty(0, dtype=np.int64)
         self._max_rows = options.max_rows
         self._random = np.random.default_rng(options.random_state)
         self._keys = np.empty(0)
-        self._tables: list[Any] = []
+        self._names = [str(j) for j in range(n_columns)]
+        self._tables = [self._table([()] * n_columns)]
 
     def add(self, columns: list[tuple[str, ...]]) -> None:
         """Take the next rows of the table."""
         n_new = len(columns[0])
         self.rows = np.append(self.rows, np.arange(self.n_seen, self.n_seen + n_new))
         self.n_seen += n_new
-        arrays = [pyarrow.array(column, pyarrow.large_string()) for column in columns]
-        self._tables.append(pyarrow.table(arrays, names=[str(j) for j in range(len(columns))]))
+        self._tables.append(self._table(columns))
         if self._max_rows is None:
             return
         self._keys = np.append(self._keys, self._random.random(n_new))
@@ -134,10 +136,16 @@ class _Sample:
             self._tables = [pyarrow.concat_tables(self._tables).take(kept)]
             self._keys, self.rows = self._keys[kept], self.rows[kept]
 
-    def column(self, j: int) -> Any:
-        """Return the cells of a column as an Arrow array."""
-        chunks = [chunk for table in self._tables for chunk in table.column(j).chunks]
-        return pyarrow.chunked_array(chunks, pyarrow.large_string())
+    def _table(self, columns: list[tuple[str, ...]]) -> Any:
+        arrays = [pyarrow.array(column, pyarrow.large_string()) for column in columns]
+        return pyarrow.table(arrays, names=self._names)
+
+    def columns(self) -> Iterator[Any]:
+        """Yield the cells of each column as an Arrow array, and forget them."""
+        columns = pyarrow.concat_tables(self._tables).columns[::-1]
+        self._tables = []
+        while columns:
+            yield columns.pop()
 
 
 def _read(
@@ -156,9 +164,9 @@ def _read(
         cut = max(head.rfind("\n"), head.rfind("\r"))
         head = head[: cut + 1] if cut > 0 else head  # whole lines
     header, dialect, n_cells = find_layout(head, encoding)
-    needed = (len(head) + CELL_BYTES * n_cells) * scale
+    needed = (2 * len(head) + (CELL_BYTES + _PLACE_BYTES) * n_cells) * scale
     check_room(file.name, needed, n_cells / len(header) * scale, options)
-    clues, sample = _Clues(len(header)), _Sample(options)
+    clues, sample = _Clues(len(header)), _Sample(len(header), options)
     with file.text(encoding) as handle:
         rows = _rows(handle, file.name, len(header), dialect)
         while block := list(islice(rows, max(_BLOCK, options.max_rows or 0))):
@@ -189,32 +197,41 @@ def _rows(handle: Iterable[str], name: str, width: int, dialect: Dialect) -> Ite
     first, is_header = 1, True
     reader = csv.reader(_lines(handle, name), **dialect.options)
     for record in reader:
-        if record == [_END]:
-            return
-        if record and record[-1].endswith(_END):
-            raise FileError(
-                f"{name}: line {first:,}: a quote is opened and not closed, or the file is cut "
-                "off. Mend that line, or get the file again."
-            )
-        if not is_blank(record):
-            if not is_header and (len(record) < width or any(record[width:])):
-                said = (
-                    f"line {first:,} has {len(record)} cell{'s' * (len(record) != 1)}, but the "
-                    f"first line names {width} column{'s' * (width != 1)}"
-                )
-                is_last = next(each for each in reader if not is_blank(each)) == [_END]
+        if len(record) != width or width == 1 or record[-1].endswith(_END):  # few are
+            if record == [_END]:
+                return
+            if record and record[-1].endswith(_END):
                 raise FileError(
-                    f"{name} seems to be cut off: its last line, {said}. Get the file again, or "
-                    "delete that line."
-                    if is_last and len(record) < width
-                    else f"{name}: {said}. Mend that line (text with a {dialect.separator!r} in "
-                    "it needs quotes around it), or delete the lines above the names of the "
-                    "columns, if there are any."
+                    f"{name}: line {first:,}: a quote is opened and not closed, or the file is "
+                    "cut off. Mend that line, or get the file again."
                 )
-            if not is_header:
-                yield record if len(record) == width else record[:width]
-            is_header = False
-        first = reader.line_num + 1
+            if is_blank(record):
+                first = reader.line_num + 1
+                continue
+            if not is_header and (len(record) < width or any(record[width:])):
+                is_last = next(each for each in reader if not is_blank(each)) == [_END]
+                raise FileError(_ragged(name, first, len(record), width, dialect, is_last=is_last))
+        if not is_header:
+            yield record[:width]
+        first, is_header = reader.line_num + 1, False
+
+
+def _ragged(
+    name: str, line: int, found: int, width: int, dialect: Dialect, *, is_last: bool
+) -> str:
+    said = (
+        f"line {line:,} has {found} cell{'s' * (found != 1)}, but the first line names "
+        f"{width} column{'s' * (width != 1)}"
+    )
+    if is_last and found < width:
+        return (
+            f"{name} seems to be cut off: its last line, {said}. Get the file again, or delete "
+            "that line."
+        )
+    return (
+        f"{name}: {said}. Mend that line (text with a {dialect.separator!r} in it needs quotes "
+        "around it), or delete the lines above the names of the columns, if there are any."
+    )
 
 
 def _to_series(cells: Any, decimal: str | None, words: Counter[str]) -> Any:
