@@ -164,8 +164,8 @@ def check_copy(path):
     try:
         with open_source(path) as source:
             frame = read_source(source, as_text=True, max_rows=None, random_state=0)
-            copy = TextCopy.of(source.text, frame.attrs["dialect"])
-            with source.text.bytes() as file:
+            copy = TextCopy.of(source, frame.attrs["dialect"])
+            with source.bytes() as file:
                 content = file.read()
     except CommandError:
         return

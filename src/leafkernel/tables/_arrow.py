@@ -14,6 +14,7 @@ from pyarrow import ipc
 from pyarrow.parquet import ParquetFile
 
 from leafkernel.tables._amounts import sign_of
+from leafkernel.tables._encoding import Source
 from leafkernel.tables._formats import PARQUET, STREAM
 from leafkernel.tables._missing import missing_notes
 from leafkernel.tables._room import (
@@ -31,14 +32,15 @@ from leafkernel.tables.errors import FileError
 _INTEGERS = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
 
 
-def read_arrow(path: Path, name: str, kind: str, options: ReadOptions) -> Any:
+def read_arrow(file: Source, options: ReadOptions) -> Any:
     """Read a Parquet or Feather file or an Arrow stream, as ``read_text`` reads text."""
     try:
-        with explain_damage(name, options.remedy):
-            schema, n_rows, batches = _open(path, kind)
+        with explain_damage(file.name, options.remedy):
+            schema, n_rows, batches = _open(file.path, file.kind)
             n_text = sum(not pyarrow.types.is_primitive(each) for each in schema.types)
             a_row = CELL_BYTES * len(schema) + TEXT_BYTES * n_text
-            check_room(name, path.stat().st_size + a_row * n_rows, n_rows, options)
+            needed = file.path.stat().st_size + a_row * n_rows
+            check_room(file.name, needed, n_rows, options)
             rows = np.arange(n_rows)
             if options.max_rows is not None and options.max_rows < n_rows:
                 rng = np.random.default_rng(options.random_state)
@@ -48,8 +50,8 @@ def read_arrow(path: Path, name: str, kind: str, options: ReadOptions) -> Any:
     except (pyarrow.ArrowException, ValueError) as error:
         said = str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else "no words"
         raise FileError(
-            f"{name} could not be read as {kind}; it is cut off, damaged, or not one ({said}). "
-            "Copy or download it again."
+            f"{file.name} could not be read as {file.kind}; it is cut off, damaged, or not one "
+            f"({said}). Copy or download it again."
         ) from error
     evidence, words = Evidence(), Counter[str]()
     for j in range(frame.shape[1]):
@@ -65,8 +67,8 @@ def read_arrow(path: Path, name: str, kind: str, options: ReadOptions) -> Any:
 def _open(path: Path, kind: str) -> tuple[Any, int, Iterator[Any]]:
     """Return the columns of a file, the number of its rows, and its batches of rows."""
     if kind == PARQUET:
-        file = ParquetFile(path)
-        return file.schema_arrow, file.metadata.num_rows, file.iter_batches()
+        parquet = ParquetFile(path)
+        return parquet.schema_arrow, parquet.metadata.num_rows, parquet.iter_batches()
 
     def reader() -> Any:
         source = pyarrow.memory_map(str(path))

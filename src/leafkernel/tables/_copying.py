@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from leafkernel.tables._encoding import TextFile, encode_exactly, read_exactly
+from leafkernel.tables._encoding import Source, encode_exactly, read_exactly
 from leafkernel.tables._formats import suffix_of
 from leafkernel.tables._formulas import escape
 from leafkernel.tables._layout import Dialect, is_blank
@@ -33,7 +33,7 @@ class TextCopy:
     escape_formulas: bool = False  # put an apostrophe in front of formulas
 
     @classmethod
-    def of(cls, file: TextFile, dialect: Dialect) -> TextCopy:
+    def of(cls, file: Source, dialect: Dialect) -> TextCopy:
         """Read a file that is to be written again."""
         return cls(read_exactly(file, dialect.encoding), dialect, _ending(file.path))
 

@@ -22,7 +22,7 @@ import pyarrow
 from pyarrow import compute
 
 from leafkernel.tables._amounts import sign_of
-from leafkernel.tables._encoding import TextFile, guess_encoding, second_guess
+from leafkernel.tables._encoding import Source, guess_encoding, second_guess
 from leafkernel.tables._findings import Findings, clean_names
 from leafkernel.tables._kinds import is_id_name
 from leafkernel.tables._layout import Dialect, find_layout, is_blank, is_data
@@ -41,7 +41,7 @@ _END = "\U0010ffff"  # a line that marks the end of a file, and that no text hol
 _HOLDS_CODE = re.compile(rf"\0[ \t]*(?:{CODE})[ \t]*\0").search
 
 
-def read_text(file: TextFile, options: ReadOptions) -> Any:
+def read_text(file: Source, options: ReadOptions) -> Any:
     """Read a table from text; its cells stay text where wanted.
 
     Returns
@@ -149,7 +149,7 @@ class _Sample:
 
 
 def _read(
-    file: TextFile, encoding: str, options: ReadOptions
+    file: Source, encoding: str, options: ReadOptions
 ) -> tuple[list[str], Dialect, _Clues, _Sample]:
     """Read a file in an encoding: its layout, what its rows tell, and the rows."""
     with file.text(encoding) as handle:

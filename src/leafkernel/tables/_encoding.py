@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
+from leafkernel.tables._formats import GZIP, TEXT
 from leafkernel.tables.errors import FileError
 
 _MARKS = {
@@ -34,16 +35,21 @@ codecs.register_error(_KEEP, _keep_byte)
 
 
 @dataclass(frozen=True)
-class TextFile:
-    """A text file on disk, packed with gzip or not, and its name in messages."""
+class Source:
+    """A table's file."""
 
     path: Path
-    name: str
-    packed: bool
+    name: str  # in messages
+    kind: str  # its format
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the file is text, packed or not."""
+        return self.kind in (TEXT, GZIP)
 
     def bytes(self) -> IO[Any]:
         """Open it for reading bytes."""
-        return cast(IO[Any], gzip.open(self.path) if self.packed else self.path.open("rb"))
+        return cast(IO[Any], gzip.open(self.path) if self.kind == GZIP else self.path.open("rb"))
 
     @contextmanager
     def text(self, encoding: str) -> Iterator[io.TextIOWrapper]:
@@ -55,7 +61,7 @@ class TextFile:
             yield handle
 
 
-def guess_encoding(file: TextFile) -> str:
+def guess_encoding(file: Source) -> str:
     """Return the encoding that the start of a file shows; UTF-8 if it shows none."""
     with file.bytes() as handle:
         start = handle.read(4096)
@@ -69,7 +75,7 @@ def guess_encoding(file: TextFile) -> str:
     return "utf-16-be" if even > 0.4 and odd < 0.1 else "utf-8"
 
 
-def second_guess(file: TextFile, encoding: str) -> tuple[str, str]:
+def second_guess(file: Source, encoding: str) -> tuple[str, str]:
     """Return the encoding of a file that is not in the one that was guessed, and a note on it."""
     if encoding != "utf-8":
         raise FileError(
@@ -85,7 +91,7 @@ def second_guess(file: TextFile, encoding: str) -> tuple[str, str]:
     )
 
 
-def read_exactly(file: TextFile, encoding: str) -> str:
+def read_exactly(file: Source, encoding: str) -> str:
     """Return the text of a file with its byte order mark."""
     with file.bytes() as handle:
         return cast(str, handle.read().decode(encoding, _errors(encoding)))

@@ -50,7 +50,6 @@ _GROUPED = {
     if between
 }
 _WITHOUT = {form: str.maketrans("", "", between) for form, (_, between) in NUMBER_FORMS.items()}
-_SPACES, _APOSTROPHES = frozenset(SPACES), frozenset(APOSTROPHES)
 
 
 class Stated(NamedTuple):
@@ -157,13 +156,10 @@ def show_sign(text: str) -> str:
 def form_of(texts: list[str], decimal: str) -> str:
     """Return the form in which numbers with this decimal sign are written."""
     commas = any("," in text and show_sign(text) for text in texts)
-    if any(_SPACED.fullmatch(text) for text in texts if not _SPACES.isdisjoint(text)):
+    signs = set("".join(texts))
+    if not signs.isdisjoint(SPACES) and any(map(_SPACED.fullmatch, texts)):
         return "spaces and decimal commas" if decimal == "," and commas else "spaces"
-    if any(
-        _GROUPED["apostrophes"].fullmatch(text)
-        for text in texts
-        if not _APOSTROPHES.isdisjoint(text)
-    ):
+    if not signs.isdisjoint(APOSTROPHES) and any(map(_GROUPED["apostrophes"].fullmatch, texts)):
         return "apostrophes"
     if commas:
         return "thousands" if decimal == "." else "decimal commas"

@@ -7,32 +7,15 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from leafkernel.tables._arrow import read_arrow
 from leafkernel.tables._delimited import read_text
-from leafkernel.tables._encoding import TextFile
-from leafkernel.tables._formats import GZIP, TEXT, find_format, look
+from leafkernel.tables._encoding import Source
+from leafkernel.tables._formats import find_format, look
 from leafkernel.tables._room import ReadOptions, explain_damage
 from leafkernel.tables.errors import FileError
-
-
-@dataclass(frozen=True)
-class Source:
-    """A table's file: where it is, its name in messages, and its format."""
-
-    path: Path
-    name: str
-    kind: str
-
-    @property
-    def text(self) -> TextFile | None:
-        """The file as text; None for other formats."""
-        if self.kind not in (TEXT, GZIP):
-            return None
-        return TextFile(self.path, self.name, packed=self.kind == GZIP)
 
 
 @contextmanager
@@ -49,9 +32,10 @@ def open_source(path: Any) -> Iterator[Source]:
         with explain_damage(name), copy.open("wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
         kind, remedy = look(copy, name)
-        if kind not in (TEXT, GZIP):
+        source = Source(copy, name, kind)
+        if not source.is_text:
             raise FileError(f"{name} should be CSV, but is {kind}; {remedy}.")
-        yield Source(copy, name, kind)
+        yield source
 
 
 def read_file(path: Any, **options: Any) -> Any:
@@ -93,10 +77,8 @@ def read_file(path: Any, **options: Any) -> Any:
 
 def read_source(source: Source, **options: Any) -> Any:
     """Read a table whose format is known, as :func:`read_file` does."""
-    how = ReadOptions(**options)
-    if source.text is not None:
-        return read_text(source.text, how)
-    return read_arrow(source.path, source.name, source.kind, how)
+    read = read_text if source.is_text else read_arrow
+    return read(source, ReadOptions(**options))
 
 
 def call(path: Path) -> str:

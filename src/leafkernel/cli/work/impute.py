@@ -45,8 +45,8 @@ def impute(talk: Talk, options: ImputeOptions, writing: OutputOptions) -> None:
             stated=stated,
         )
         original = None
-        if source.text is not None and not typed:
-            original = TextCopy.of(source.text, frame.attrs["dialect"])
+        if source.is_text and not typed:
+            original = TextCopy.of(source, frame.attrs["dialect"])
     for note in frame.attrs.get("notes", ()):
         talk.note(note)
     prepared = None
@@ -60,7 +60,7 @@ def impute(talk: Talk, options: ImputeOptions, writing: OutputOptions) -> None:
         *ignored(kinds),
     ]
     columns = _columns(talk, frame, names, {target, *dropped}, kinds)
-    from_text = source.text is not None
+    from_text = source.is_text
     if typed and from_text:
         columns = {j: column.typed() for j, column in columns.items()}
         for j, column in columns.items():
