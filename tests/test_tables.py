@@ -54,6 +54,15 @@ def test_the_imputer_fills_words_for_missing_and_says_so(kind):
     assert imputer._schema.columns[0].categories == ("a", "b")
 
 
+def test_numbers_in_a_column_of_objects_are_numbers():
+    X = pd.DataFrame({"n": pd.Series([1, 5, None, 9] * 10, dtype=object), "x": np.arange(40.0)})
+    imputer = ProximityImputer(n_estimators=5, max_iter=1, random_state=0)
+    filled = imputer.fit_transform(X)
+    assert imputer.is_categorical_.tolist() == [False, False]
+    assert filled["n"].dtype == object
+    assert all(value % 1 == 0 for value in filled["n"])
+
+
 def test_what_is_missing():
     nothing = [None, np.nan, pd.NA, pd.NaT, np.datetime64("NaT"), *WORDS, " NA\t"]
     assert all(map(is_missing, nothing))

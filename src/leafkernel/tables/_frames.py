@@ -53,7 +53,7 @@ def wrap_table(X: Any) -> Table:
 
 
 class Table:
-    """A table; a NumPy array of floats or of objects unless a subclass says otherwise."""
+    """A NumPy array of floats or of objects; data frames differ from it in what they override."""
 
     has_types = False  # columns have types of their own
 
@@ -106,9 +106,9 @@ class PandasTable(Table):
         if self.pandas.api.types.is_integer_dtype(dtype):
             return True
         numbers = self.values[j].numbers
-        if numbers is None or not isinstance(dtype, np.dtype) or dtype.kind != "f":
+        if numbers is None or not isinstance(dtype, np.dtype):
             return False
-        # pandas makes floats of integers with gaps, unless they are of a type of its own.
+        # pandas makes floats or objects of integers with gaps, unless they have a type of its own.
         known = numbers[~np.isnan(numbers)]
         return bool(len(known) < len(self.X) and (known % 1 == 0).all())
 

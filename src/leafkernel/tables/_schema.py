@@ -91,22 +91,22 @@ class Schema:
 
 
 def _learn(table: Table, j: int, *, listed: bool) -> Column:
-    values, column = table.values[j], Column(table.name(j), "number")
+    values, name = table.values[j], table.name(j)
     if values.form:  # dates, and lengths of time
         raise TypeError(
-            f"{column.label} of type {table.column(j).dtype} holds neither numbers nor categories; "
-            "make numbers of it (for dates, days since a date) or drop it."
+            f"column {name!r} of type {table.column(j).dtype} holds neither numbers nor "
+            "categories; make numbers of it (for dates, days since a date) or drop it."
         )
     if values.numbers is not None and not listed:
-        return Column(column.name, "number", is_integer=table.is_integer(j))
+        return Column(name, "number", is_integer=table.is_integer(j))
     if not listed and not table.has_types:
         raise ValueError(
-            f"{column.label} holds what is not a number; name the column in categorical_features."
+            f"column {name!r} holds what is not a number; name it in categorical_features."
         )
     try:
-        return Column(column.name, "category", _categories(values))
+        return Column(name, "category", _categories(values))
     except TypeError as error:
-        raise TypeError(f"{column.label} holds what cannot be a category: {error}.") from error
+        raise TypeError(f"column {name!r} holds what cannot be a category: {error}.") from error
 
 
 def _categories(values: Values) -> tuple[Any, ...]:
