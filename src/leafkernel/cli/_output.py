@@ -29,8 +29,14 @@ from leafkernel.cli._streams import give_up, writing_stdout
 from leafkernel.cli.errors import FileError, OptionError
 from leafkernel.tables._findings import unique_names
 from leafkernel.tables._formats import suffix_of
-from leafkernel.tables._formulas import defuse, formula_notes
-from leafkernel.tables._writing import TYPED_FORMATS, WRITTEN_FORMATS, write_as, write_file
+from leafkernel.tables._writing import (
+    TYPED_FORMATS,
+    WRITTEN_FORMATS,
+    defuse,
+    formula_notes,
+    write_as,
+    write_file,
+)
 
 _ROWS_SHOWN = 20
 _WIDEST = 40

@@ -43,7 +43,7 @@ class Table:
         """
         if name == self._id_column:
             self._name_rows(name, series)
-            self.others[name] = pd.Series(as_written(series), dtype=object)
+            self.others[name] = pd.Series(read_feature(series).written(), dtype=object)
             return
         values, kind = understand(name, series, signs, self._rows, wanted)
         if name in self._keep and kind in ("empty", "constant", "id"):
@@ -56,7 +56,7 @@ class Table:
             return
         self._findings.add(kind, name)
         if kind not in ("empty", "constant"):
-            self.others[name] = pd.Series(as_written(series), dtype=object)
+            self.others[name] = pd.Series(read_feature(series).written(), dtype=object)
         if kind == "id" and self.ids is None and self._id_column is None:
             self._name_rows(name, series)
 
@@ -83,16 +83,7 @@ class Table:
 
 def row_names(series: Any, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.object_]:
     """Return the names of rows: text as it is written, "row 3" where the name is missing."""
-    names = as_written(series)
+    names = read_feature(series).written()
     for i in np.flatnonzero(pd.isna(names)):
         names[i] = f"row {rows[i]}"
     return names
-
-
-def as_written(series: Any) -> npt.NDArray[np.object_]:
-    """Return values as text: text to the letter, and None for missing values."""
-    labels = read_feature(series).labels()
-    written = np.empty(len(series), dtype=object)
-    for i, (cell, label) in enumerate(zip(series, labels, strict=True)):
-        written[i] = cell if isinstance(cell, str) and label is not None else label
-    return written

@@ -10,11 +10,15 @@ from scipy.sparse import issparse
 
 from leafkernel.explorer._blob import Blob
 from leafkernel.tables._frames import wrap_table
-from leafkernel.tables._values import Array, codes_of, object_array, read_values, shorten_text
+from leafkernel.tables._values import (
+    Array,
+    are_categories,
+    codes_of,
+    object_array,
+    read_values,
+    shorten_text,
+)
 
-# With more values than these, or with as many as half of the rows, a column is text: a legend or a
-# color for each would tell nothing.
-_MOST_CATEGORIES = 1000
 # A column with more characters than these would make the page slow to open: its texts are cut.
 _MOST_CHARACTERS = 5_000_000
 _LONGEST_CUT = 200
@@ -113,10 +117,10 @@ def read_column(name: str, column: Any) -> PageColumn:
 
 def _of_texts(name: str, texts: Array, kind: str | None = None) -> PageColumn:
     """Return a column of categories, or of text where there are too many different ones."""
-    known = sorted({text for text in texts if text is not None})
-    many = len(known) > min(_MOST_CATEGORIES, max(len(texts) // 2, 2))
-    if kind == "text" or (kind is None and many):
-        if sum(len(text) for text in texts if text is not None) <= _MOST_CHARACTERS:
+    present = [text for text in texts if text is not None]
+    known = sorted(set(present))
+    if kind == "text" or (kind is None and not are_categories(len(known), len(present))):
+        if sum(map(len, present)) <= _MOST_CHARACTERS:
             return PageColumn(name, "text", texts)
         cut = object_array(text and shorten_text(text, _LONGEST_CUT) for text in texts)
         return PageColumn(name, "text", cut, is_cut=True)

@@ -12,9 +12,9 @@ from typing import BinaryIO, NamedTuple
 
 from leafkernel.tables._encoding import Source, encode_exactly, read_exactly
 from leafkernel.tables._formats import suffix_of
-from leafkernel.tables._formulas import escape
 from leafkernel.tables._layout import Dialect, is_blank
 from leafkernel.tables._missing import MISSING
+from leafkernel.tables._writing import escape
 
 _NAMES = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}

@@ -8,9 +8,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from leafkernel._validation import shorten
-from leafkernel.tables._kinds import MAX_CATEGORIES
 from leafkernel.tables._missing import count_words, is_missing, quote
-from leafkernel.tables._values import Values
+from leafkernel.tables._values import MAX_CATEGORIES, Values
 
 _NO_FEATURE = "so [it is|they are] shown but [is not a feature|are not features]"
 _DAYS = "which are days since 1970 for the forest"

@@ -12,10 +12,8 @@ import pandas as pd
 from leafkernel.tables._dates import DATE_FORMS
 from leafkernel.tables._settle import NEARLY_ALL, read_as, settle
 from leafkernel.tables._signs import Signs
-from leafkernel.tables._values import Values, read_feature
+from leafkernel.tables._values import Values, are_categories, read_feature
 
-MAX_CATEGORIES = 1000
-MAX_DISTINCT = 0.5  # of the rows, in a column of categories
 _LONGEST_ID = 64
 _ID_NAME = re.compile(
     r"(.*[\W_])?(?i:id|uid|uuid|guid)|(?i:index|row|key)|.*[a-z](ID|Id)", re.DOTALL
@@ -62,7 +60,7 @@ def find_kind(name: str, values: Values, rows: npt.NDArray[np.int64]) -> str:
         return "id"
     if values.numbers is not None:
         return "number"
-    if n_distinct <= min(MAX_CATEGORIES, max(MAX_DISTINCT * len(present), 1)):
+    if are_categories(n_distinct, len(present)):
         return "category"
     return "other dates" if _look_like_dates(values) else "text"
 

@@ -26,6 +26,7 @@ Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
+MAX_CATEGORIES = 1000
 _EXACT = 2**53  # whole numbers beyond it run together as floats
 _LARGEST = float(np.finfo(np.float32).max)  # forests take single precision
 _LONGEST_NESTED = 200
@@ -82,6 +83,11 @@ class Values:
             return np.isnan(self.numbers)
         assert self.objects is not None
         return _is_none(self.objects)
+
+    def written(self) -> Array:
+        """Return the values as text, as :meth:`labels` does, but text to the letter."""
+        both = zip(self.cells(), self.labels(), strict=True)
+        return object_array(cell if isinstance(cell, str) else label for cell, label in both)
 
     def categories(self) -> tuple[str, ...]:
         """Return the labels that occur: in the order that the type gives, else sorted."""
@@ -222,6 +228,11 @@ def object_array(values: Iterable[Any]) -> Array:
 def shorten_text(text: str, longest: int | None) -> str:
     """Return a text, cut if it is too long."""
     return text if longest is None or len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def are_categories(n_different: int, n_values: int) -> bool:
+    """Return whether texts are few enough for categories: at most 1000, and half of the values."""
+    return n_different <= min(MAX_CATEGORIES, max(n_values // 2, 2))
 
 
 def as_shown(numbers: Floats, form: str) -> Array:
