@@ -113,6 +113,15 @@ def test_categories_of_any_library(column, objects, order):
     assert values.order == order
 
 
+def test_a_sample_is_the_same_in_all_formats(tmp_path):
+    found = []
+    for suffix in ("csv", "csv.gz", "parquet", "feather"):
+        write_frame(pd.DataFrame({"a": np.arange(5000)}), tmp_path / f"t.{suffix}")
+        found.append(read_file(tmp_path / f"t.{suffix}", max_rows=7, random_state=1)["a"].tolist())
+    assert len(found[0]) == 7
+    assert all(each == found[0] for each in found)
+
+
 def test_a_cell_that_no_one_closes(tmp_path):
     """Also if it is in the last row, where the number of cells is right."""
     path = tmp_path / "t.csv"

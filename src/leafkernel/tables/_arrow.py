@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow
 from pyarrow import ipc
@@ -22,8 +21,10 @@ from leafkernel.tables._room import (
     TEXT_BYTES,
     ReadOptions,
     check_room,
+    choose_rows,
     explain_damage,
     finish,
+    take_rows,
 )
 from leafkernel.tables._signs import Evidence
 from leafkernel.tables._values import read_values
@@ -41,12 +42,8 @@ def read_arrow(file: Source, options: ReadOptions) -> Any:
             a_row = CELL_BYTES * len(schema) + TEXT_BYTES * n_text
             needed = file.path.stat().st_size + a_row * n_rows
             check_room(file.name, needed, n_rows, options)
-            rows = np.arange(n_rows)
-            if options.max_rows is not None and options.max_rows < n_rows:
-                rng = np.random.default_rng(options.random_state)
-                rows = rng.choice(n_rows, options.max_rows, replace=False, shuffle=False)
-            rows = np.sort(rows)
-            frame = _to_frame(_take(batches, schema, rows))
+            rows = choose_rows(n_rows, options)
+            frame = _to_frame(take_rows(batches, schema, rows))
     except (pyarrow.ArrowException, ValueError) as error:
         said = str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else "no words"
         raise FileError(
@@ -80,17 +77,6 @@ def _open(path: Path, kind: str) -> tuple[Any, int, Iterator[Any]]:
 
     # The file says nothing of its rows: count them, holding one batch at a time.
     return reader().schema, sum(batch.num_rows for batch in batches()), batches()
-
-
-def _take(batches: Iterable[Any], schema: Any, rows: Any) -> Any:
-    """Return the chosen rows as an Arrow table; damaged batches are refused."""
-    taken, start = [], 0
-    for batch in batches:
-        batch.validate(full=True)
-        first, last = np.searchsorted(rows, [start, start + batch.num_rows])
-        taken.append(batch.take(pyarrow.array(rows[first:last] - start)))
-        start += batch.num_rows
-    return pyarrow.Table.from_batches(taken, schema=schema)
 
 
 def _to_frame(table: Any) -> Any:

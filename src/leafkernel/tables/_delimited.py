@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -27,7 +26,16 @@ from leafkernel.tables._findings import Findings, clean_names
 from leafkernel.tables._kinds import is_id_name
 from leafkernel.tables._layout import Dialect, find_layout, is_blank, is_data
 from leafkernel.tables._missing import MISSING, missing_notes
-from leafkernel.tables._room import CELL_BYTES, ReadOptions, check_room, explain_damage, finish
+from leafkernel.tables._room import (
+    CELL_BYTES,
+    ReadOptions,
+    Rows,
+    check_room,
+    choose_rows,
+    explain_damage,
+    finish,
+    take_rows,
+)
 from leafkernel.tables._settle import CODE
 from leafkernel.tables._signs import Evidence, Signs
 from leafkernel.tables._values import object_array
@@ -38,7 +46,7 @@ _BLOCK = 2**11  # rows that are looked at together
 _PLACE_BYTES = 8  # of a cell in an Arrow array
 _LONGEST_CELL = 2**31 - 1
 _END = "\U0010ffff"  # a line that marks the end of a file, and that no text holds
-_HOLDS_CODE = re.compile(rf"\0[ \t]*(?:{CODE})[ \t]*\0").search
+_CODE = rf"^[ \t]*(?:{CODE})[ \t]*$"
 
 
 def read_text(file: Source, options: ReadOptions) -> Any:
@@ -55,11 +63,11 @@ def read_text(file: Source, options: ReadOptions) -> Any:
     with explain_damage(file.name, options.remedy), _long_cells():
         encoding = guess_encoding(file)
         try:
-            header, dialect, clues, sample = _read(file, encoding, options)
+            header, dialect, clues, rows, table = _read(file, encoding, options)
         except UnicodeDecodeError:
             encoding, note = second_guess(file, encoding)
             notes.append(note)
-            header, dialect, clues, sample = _read(file, encoding, options)
+            header, dialect, clues, rows, table = _read(file, encoding, options)
     if is_data(header):
         notes.append(
             "The first line of the file looks like data, but its values were taken as the names "
@@ -69,16 +77,16 @@ def read_text(file: Source, options: ReadOptions) -> Any:
     signs = clues.evidence.decide(options.stated, comma="." if dialect.separator == "," else ",")
     words: Counter[str] = Counter()
     columns = {}
-    names = clean_names(header, Findings())
-    for j, (name, cells) in enumerate(zip(names, sample.columns(), strict=True)):
+    for j, name in enumerate(clean_names(header, Findings())):
         sign = signs.get(j, Signs())
         is_text = options.as_text or j in clues.codes or not sign.sure
         is_text = is_text or name in options.exact or is_id_name(name)
-        columns[j] = _to_series(cells, None if is_text else sign.decimal, words)
+        columns[j] = _to_series(table.column(0), None if is_text else sign.decimal, words)
+        table = table.remove_column(0)  # and give its memory back
     frame = pd.DataFrame(columns)
     frame.columns = header
     frame.attrs["signs"], frame.attrs["dialect"] = signs, dialect
-    return finish(frame, sample.rows, sample.n_seen, [*notes, *missing_notes(words)])
+    return finish(frame, rows, clues.n_rows, [*notes, *missing_notes(words)])
 
 
 @contextlib.contextmanager
@@ -95,63 +103,33 @@ class _Clues:
     """What all rows of a file tell of its columns: which hold codes, and their decimal signs."""
 
     def __init__(self, n_columns: int) -> None:
+        self.n_rows = 0
         self.codes: set[int] = set()
         self.evidence = Evidence()
         self._undecided = set(range(n_columns))
 
-    def add(self, j: int, cells: tuple[str, ...]) -> None:
-        """Look at some cells of a column."""
-        joined = "\0".join(["", *cells, ""])
-        if j not in self.codes and _HOLDS_CODE(joined):
-            self.codes.add(j)
-        if j in self._undecided and ("." in joined or "," in joined):
-            marked = Counter(cell.strip() for cell in cells if "." in cell or "," in cell)
-            if any(self.evidence.add(j, sign_of(cell), marked[cell]) for cell in marked):
-                self._undecided.discard(j)
+    def add(self, batch: Any) -> Any:
+        """Look at some rows, and return them."""
+        self.n_rows += batch.num_rows
+        for j, cells in enumerate(batch.columns):
+            if j not in self.codes and _any_like(_CODE, cells):
+                self.codes.add(j)
+            if j in self._undecided and _any_like("[.,]", cells):
+                marked = cells.filter(compute.match_substring_regex(cells, "[.,]")).to_pylist()
+                counts = Counter(map(str.strip, marked))
+                if any(self.evidence.add(j, sign_of(cell), counts[cell]) for cell in counts):
+                    self._undecided.discard(j)
+        return batch
 
 
-class _Sample:
-    """The rows of a table, or a random sample of them: those with the smallest random keys."""
-
-    def __init__(self, n_columns: int, options: ReadOptions) -> None:
-        self.n_seen = 0
-        self.rows = np.empty(0, dtype=np.int64)
-        self._max_rows = options.max_rows
-        self._random = np.random.default_rng(options.random_state)
-        self._keys = np.empty(0)
-        self._names = [str(j) for j in range(n_columns)]
-        self._tables = [self._table([()] * n_columns)]
-
-    def add(self, columns: list[tuple[str, ...]]) -> None:
-        """Take the next rows of the table."""
-        n_new = len(columns[0])
-        self.rows = np.append(self.rows, np.arange(self.n_seen, self.n_seen + n_new))
-        self.n_seen += n_new
-        self._tables.append(self._table(columns))
-        if self._max_rows is None:
-            return
-        self._keys = np.append(self._keys, self._random.random(n_new))
-        if len(self._keys) > self._max_rows:
-            kept = np.sort(np.argpartition(self._keys, self._max_rows)[: self._max_rows])
-            self._tables = [pyarrow.concat_tables(self._tables).take(kept)]
-            self._keys, self.rows = self._keys[kept], self.rows[kept]
-
-    def _table(self, columns: list[tuple[str, ...]]) -> Any:
-        arrays = [pyarrow.array(column, pyarrow.large_string()) for column in columns]
-        return pyarrow.table(arrays, names=self._names)
-
-    def columns(self) -> Iterator[Any]:
-        """Yield the cells of each column as an Arrow array, and forget them."""
-        columns = pyarrow.concat_tables(self._tables).columns[::-1]
-        self._tables = []
-        while columns:
-            yield columns.pop()
+def _any_like(pattern: str, cells: Any) -> bool:
+    return bool(compute.any(compute.match_substring_regex(cells, pattern)).as_py())
 
 
 def _read(
     file: Source, encoding: str, options: ReadOptions
-) -> tuple[list[str], Dialect, _Clues, _Sample]:
-    """Read a file in an encoding: its layout, what its rows tell, and the rows."""
+) -> tuple[list[str], Dialect, _Clues, Rows, Any]:
+    """Read a file in an encoding: its layout, what its rows tell, and the chosen rows as text."""
     with file.text(encoding) as handle:
         head = "".join(_lines([handle.read(_HEAD)], file.name)).removesuffix(_END)
         raw: Any = handle.buffer
@@ -166,15 +144,27 @@ def _read(
     header, dialect, n_cells = find_layout(head, encoding)
     needed = (2 * len(head) + (CELL_BYTES + _PLACE_BYTES) * n_cells) * scale
     check_room(file.name, needed, n_cells / len(header) * scale, options)
-    clues, sample = _Clues(len(header)), _Sample(len(header), options)
-    with file.text(encoding) as handle:
-        rows = _rows(handle, file.name, len(header), dialect)
-        while block := list(islice(rows, max(_BLOCK, options.max_rows or 0))):
-            columns = list(zip(*block, strict=True))
-            for j, cells in enumerate(columns):
-                clues.add(j, cells)
-            sample.add(columns)
-    return header, dialect, clues, sample
+    schema = pyarrow.schema([(str(j), pyarrow.large_string()) for j in range(len(header))])
+
+    def batches() -> Iterator[Any]:
+        with file.text(encoding) as handle:
+            rows = _rows(handle, file.name, len(header), dialect)
+            while block := list(islice(rows, _BLOCK)):
+                yield pyarrow.record_batch(list(map(_to_arrow, zip(*block, strict=True))), schema)
+
+    clues = _Clues(len(header))
+    looked = map(clues.add, batches())
+    if options.max_rows is None:
+        table = pyarrow.Table.from_batches(looked, schema)
+        return header, dialect, clues, np.arange(clues.n_rows), table
+    for _ in looked:
+        pass
+    chosen = choose_rows(clues.n_rows, options)
+    return header, dialect, clues, chosen, take_rows(batches(), schema, chosen)
+
+
+def _to_arrow(cells: tuple[str, ...]) -> Any:
+    return pyarrow.array(cells, pyarrow.large_string())
 
 
 def _lines(handle: Iterable[str], name: str) -> Iterator[str]:
@@ -248,7 +238,7 @@ def _to_series(cells: Any, decimal: str | None, words: Counter[str]) -> Any:
     if decimal is not None:
         plain = compute.if_else(is_gap, none, bare)
         # Nothing else is in plain numbers; Arrow would also take 0x1F, inf and nan.
-        if not compute.any(compute.match_substring_regex(plain, f"[^-+0-9eE{decimal}]")).as_py():
+        if not _any_like(f"[^-+0-9eE{decimal}]", plain):
             plain = compute.replace_substring(plain, ",", ".")
             for kind in (pyarrow.int64(), pyarrow.float64()):
                 with contextlib.suppress(pyarrow.ArrowInvalid):

@@ -6,12 +6,13 @@ import contextlib
 import errno
 import gzip
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow
 
 from leafkernel import _memory
 from leafkernel.tables._signs import UNSTATED, Stated
@@ -21,6 +22,8 @@ from leafkernel.tables.errors import FileError
 CELL_BYTES = 24
 # A Python string costs this beside its letters.
 TEXT_BYTES = 50
+
+Rows = npt.NDArray[np.int64]
 
 _SAMPLE = "Read a random sample of its rows"
 
@@ -57,7 +60,26 @@ def check_room(name: str, needed: float, n_rows: float, options: ReadOptions) ->
     )
 
 
-def finish(frame: Any, rows: npt.NDArray[np.int64], n_rows: int, notes: list[str]) -> Any:
+def choose_rows(n_rows: int, options: ReadOptions) -> Rows:
+    """Return the numbers of the rows to keep, in order: all, or a random sample of them."""
+    if options.max_rows is None or n_rows <= options.max_rows:
+        return np.arange(n_rows)
+    rng = np.random.default_rng(options.random_state)
+    return np.sort(rng.choice(n_rows, options.max_rows, replace=False, shuffle=False))
+
+
+def take_rows(batches: Iterable[Any], schema: Any, rows: Rows) -> Any:
+    """Return the chosen rows of all batches as an Arrow table; damaged batches are refused."""
+    taken, start = [], 0
+    for batch in batches:
+        batch.validate(full=True)
+        first, last = np.searchsorted(rows, [start, start + batch.num_rows])
+        taken.append(batch.take(pyarrow.array(rows[first:last] - start)))
+        start += batch.num_rows
+    return pyarrow.Table.from_batches(taken, schema=schema)
+
+
+def finish(frame: Any, rows: Rows, n_rows: int, notes: list[str]) -> Any:
     """Give a frame its row numbers as the index, and its notes as ``attrs["notes"]``."""
     if len(rows) < n_rows:
         read = f"a random sample of {len(rows):,} of them was read."
