@@ -11,7 +11,7 @@ from cli_runs import plain, run, run_json
 from leafkernel.cli.columns import prepare
 from leafkernel.cli.errors import TableError
 from leafkernel.tables._amounts import Style, find_style, read_amount
-from leafkernel.tables._settle import settle
+from leafkernel.tables._kinds import settle
 from leafkernel.tables._values import Values
 
 FEW = ("--trees", "10")

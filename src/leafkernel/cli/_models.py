@@ -16,7 +16,7 @@ from leafkernel.cli._output import Talk
 from leafkernel.cli.columns import Prepared
 from leafkernel.cli.errors import TableError
 from leafkernel.tables._findings import Findings, clean_names
-from leafkernel.tables._settle import as_numbers
+from leafkernel.tables._kinds import as_numbers
 from leafkernel.tables._values import as_shown, read_feature
 
 Encode = Callable[["pd.DataFrame | None"], Any]

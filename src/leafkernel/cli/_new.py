@@ -15,12 +15,11 @@ import pandas as pd
 from leafkernel.cli._models import name_classes, show_columns
 from leafkernel.cli._options import TableOptions
 from leafkernel.cli._output import Talk
-from leafkernel.cli._sorting import row_names
 from leafkernel.cli._train import Plan
-from leafkernel.cli.columns import Prepared
+from leafkernel.cli.columns import Prepared, row_names
 from leafkernel.cli.errors import TableError
 from leafkernel.tables._findings import Findings, clean_names
-from leafkernel.tables._settle import as_numbers
+from leafkernel.tables._kinds import as_numbers
 from leafkernel.tables._values import read_feature
 from leafkernel.tables.files import call, read_file
 

@@ -15,8 +15,8 @@ from leafkernel.cli._limits import MIN_ROWS
 from leafkernel.cli.errors import TableError
 from leafkernel.tables._dates import DATE_FORMS
 from leafkernel.tables._findings import Findings
+from leafkernel.tables._kinds import read_as, settle
 from leafkernel.tables._missing import quote
-from leafkernel.tables._settle import read_as, settle
 from leafkernel.tables._signs import Signs
 from leafkernel.tables._values import Values, read_feature
 

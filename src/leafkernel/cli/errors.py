@@ -8,13 +8,6 @@ __all__ = ["CommandError", "FileError", "OptionError", "TableError"]
 
 
 class OptionError(CommandError):
-    """The options do not go together, or one of them needs another.
-
-    Examples
-    --------
-    >>> from leafkernel.cli.errors import OptionError
-    >>> OptionError("--model needs --trust-model.").exit_code
-    2
-    """
+    """The options do not go together, or one of them needs another."""
 
     exit_code = 2

@@ -13,8 +13,8 @@ from pyarrow import ipc
 from pyarrow.parquet import ParquetFile
 
 from leafkernel.tables._amounts import sign_of
-from leafkernel.tables._encoding import Source
 from leafkernel.tables._formats import PARQUET, STREAM
+from leafkernel.tables._layout import Source
 from leafkernel.tables._missing import missing_notes
 from leafkernel.tables._room import (
     CELL_BYTES,

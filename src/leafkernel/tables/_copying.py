@@ -10,9 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from leafkernel.tables._encoding import Source, encode_exactly, read_exactly
 from leafkernel.tables._formats import suffix_of
-from leafkernel.tables._layout import Dialect, is_blank
+from leafkernel.tables._layout import Dialect, Source, encode_exactly, is_blank, read_exactly
 from leafkernel.tables._missing import MISSING
 from leafkernel.tables._writing import escape
 

@@ -21,10 +21,17 @@ import pyarrow
 from pyarrow import compute
 
 from leafkernel.tables._amounts import sign_of
-from leafkernel.tables._encoding import Source, guess_encoding, second_guess
 from leafkernel.tables._findings import Findings, clean_names
-from leafkernel.tables._kinds import is_id_name
-from leafkernel.tables._layout import Dialect, find_layout, is_blank, is_data
+from leafkernel.tables._kinds import CODE, is_id_name
+from leafkernel.tables._layout import (
+    Dialect,
+    Source,
+    find_layout,
+    guess_encoding,
+    is_blank,
+    is_data,
+    second_guess,
+)
 from leafkernel.tables._missing import MISSING, missing_notes
 from leafkernel.tables._room import (
     CELL_BYTES,
@@ -36,7 +43,6 @@ from leafkernel.tables._room import (
     finish,
     take_rows,
 )
-from leafkernel.tables._settle import CODE
 from leafkernel.tables._signs import Evidence, Signs
 from leafkernel.tables._values import object_array
 from leafkernel.tables.errors import FileError

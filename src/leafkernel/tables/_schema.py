@@ -17,14 +17,7 @@ from leafkernel.tables._values import Array, Floats, Mask, Values, codes_of, obj
 
 @dataclass(frozen=True)
 class Column:
-    """A feature.
-
-    Examples
-    --------
-    >>> from leafkernel.cli.columns import Column
-    >>> Column("island", "category", ("Biscoe", "Dream")).categories[1]
-    'Dream'
-    """
+    """A feature."""
 
     name: Any  # or its place in an array
     kind: str  # "number" or "category"

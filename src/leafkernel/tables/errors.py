@@ -4,39 +4,18 @@ from __future__ import annotations
 
 
 class CommandError(Exception):
-    """A message for people: what was wrong, what was found, and what to do.
-
-    Examples
-    --------
-    >>> from leafkernel.cli.errors import FileError
-    >>> FileError("There is no file 'birds.csv'.").exit_code
-    3
-    """
+    """A message for people: what was wrong, what was found, and what to do."""
 
     exit_code: int = 1
 
 
 class FileError(CommandError):
-    """The file cannot be read: missing, empty, cut off, another format, too large, no permission.
-
-    Examples
-    --------
-    >>> from leafkernel.cli.errors import CommandError, FileError
-    >>> issubclass(FileError, CommandError)
-    True
-    """
+    """The file cannot be read: missing, empty, damaged, another format, too large, no access."""
 
     exit_code = 3
 
 
 class TableError(CommandError):
-    """The table was read but cannot be used: no such column, one class, no rows, no features.
-
-    Examples
-    --------
-    >>> from leafkernel.cli.errors import TableError
-    >>> TableError("The target 'species' is missing in all rows.").exit_code
-    4
-    """
+    """The table was read but cannot be used: no such column, one class, no rows, no features."""
 
     exit_code = 4

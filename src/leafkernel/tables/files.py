@@ -12,8 +12,8 @@ from typing import Any
 
 from leafkernel.tables._arrow import read_arrow
 from leafkernel.tables._delimited import read_text
-from leafkernel.tables._encoding import Source
 from leafkernel.tables._formats import find_format, look
+from leafkernel.tables._layout import Source
 from leafkernel.tables._room import ReadOptions, explain_damage
 from leafkernel.tables.errors import FileError
 
