@@ -63,6 +63,23 @@ def test_numbers_in_a_column_of_objects_are_numbers():
     assert all(value % 1 == 0 for value in filled["n"])
 
 
+def test_polars_keeps_its_types():
+    n = [1, 5, None, 9] * 10
+    X = pl.DataFrame(
+        [
+            pl.Series("n", n, dtype=pl.Int16),
+            pl.Series("s", n, dtype=pl.Float32),
+            pl.Series("e", ["b", None, "a", "b"] * 10, dtype=pl.Enum(["b", "a"])),
+        ]
+    )
+    imputer = ProximityImputer(n_estimators=5, max_iter=1, random_state=0)
+    filled = imputer.fit_transform(X)
+    assert filled.schema == X.schema
+    assert not any(filled[name].null_count() for name in X.columns)
+    imputer.fit(X.with_columns(X["n"].cast(pl.Float64) + 0.3))
+    assert imputer.transform(X)["n"].dtype == pl.Float64
+
+
 def test_what_is_missing():
     nothing = [None, np.nan, pd.NA, pd.NaT, np.datetime64("NaT"), *WORDS, " NA\t"]
     assert all(map(is_missing, nothing))

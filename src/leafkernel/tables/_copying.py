@@ -42,11 +42,10 @@ class TextCopy:
         The table is then to be written anew.
         """
         ending = "" if output is None else _ending(output)
-        own, wanted = self.dialect.separator, _SEPARATORS.get(ending)
+        own, wanted = self.dialect.separator, _SEPARATORS.get(ending, self.dialect.separator)
         # What ends in .csv often has semicolons.
-        if output is None or ending == self.ending or not wanted or "\t" not in (own, wanted):
-            return None
-        if own == wanted:
+        is_same = own == wanted or "\t" not in (own, wanted) or ending == self.ending
+        if output is None or is_same:
             return None
         return (
             f"{output.name} was written with {_NAMES[wanted]} between cells and in UTF-8, because "

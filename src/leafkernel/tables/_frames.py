@@ -149,15 +149,13 @@ class PolarsTable(Table):
         result = []
         for j, (where, values) in columns.items():
             column = self.column(j)
+            if column.dtype.is_integer() and (values.astype(np.float64) % 1 != 0).any():
+                column = column.cast(polars.Float64)  # which it had in fit
             dtype, objects = column.dtype, object_array(column.to_list())
             objects[where] = values
             if dtype.is_integer():
-                numbers = values.astype(np.float64)
-                if (numbers % 1 == 0).all():
-                    objects[where] = _integers(numbers, np.dtype(str(dtype).lower())).tolist()
-                else:  # the column had a float type in fit
-                    dtype = polars.Float64
-            result.append(polars.Series(column.name, objects.tolist(), dtype=dtype, strict=False))
+                objects[where] = _integers(values, np.dtype(str(dtype).lower())).tolist()
+            result.append(polars.Series(column.name, objects.tolist(), dtype=dtype))
         return self.X.with_columns(result)
 
 
