@@ -4,12 +4,14 @@ import inspect
 import json
 import re
 from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from typer.testing import CliRunner
 
 from leafkernel.cli.app import app
+from leafkernel.tables._writing import write_as, write_file
 
 PENGUINS = str(files("leafkernel.cli") / "data" / "penguins.csv")
 
@@ -37,6 +39,11 @@ def run_json(*arguments, **options):
 
 def _refuse(constant):
     raise AssertionError(f"{constant} is no JSON")
+
+
+def write_frame(frame, path):
+    """Write a table to a file, as commands do."""
+    write_file(Path(path), lambda suffix, file: write_as(suffix, frame, file))
 
 
 def plain(text):

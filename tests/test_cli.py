@@ -17,9 +17,9 @@ from leafkernel.cli import _options, _train
 from leafkernel.cli._options import ForestOptions
 from leafkernel.cli._output import Talk
 from leafkernel.cli.columns import prepare
-from leafkernel.cli.files import read_file
 from leafkernel.cli.work import embed
 from leafkernel.explorer._map import MAPS
+from leafkernel.tables.files import read_file
 from leafkernel.tasks import outlier_scores
 
 COMMANDS = (

@@ -8,10 +8,11 @@ import pandas as pd
 import pytest
 from cli_runs import plain, run, run_json
 
-from leafkernel.cli._amounts import Style, find_style, read_amount
-from leafkernel.cli._values import Values, settle
 from leafkernel.cli.columns import prepare
 from leafkernel.cli.errors import TableError
+from leafkernel.tables._amounts import Style, find_style, read_amount
+from leafkernel.tables._kinds import settle
+from leafkernel.tables._values import Values
 
 FEW = ("--trees", "10")
 
@@ -71,7 +72,7 @@ def test_filled_amounts_have_the_style_of_the_column(amounts):
                 "." not in price
             )
     before, after = (
-        settle(Values(texts=np.array(x, object))) for x in (written, [r[0] for r in records])
+        settle(Values(objects=np.array(x, object))) for x in (written, [r[0] for r in records])
     )
     assert after.form == before.form
     assert not after.counts
@@ -96,7 +97,7 @@ def test_filled_amounts_have_the_style_of_the_column(amounts):
 )
 def test_parts_of_an_amount(text, number, unit):
     amount = read_amount(text)
-    assert (amount.number, amount.unit) == (number, unit)
+    assert (amount.number, amount.style.currency) == (number, unit)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from cli_runs import run, run_json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leafkernel.cli._cells import Dialect, change_cells, quote_cell, split_records
+from leafkernel.tables._copying import change_cells, quote_cell, split_records
+from leafkernel.tables._layout import Dialect
 
 FEW = ("--trees", "5")
 SEPARATORS = [",", ";", "\t", "|"]
@@ -47,7 +48,7 @@ def test_cells_are_those_of_the_csv_module(text, separator, spaced):
     records = [[cell.value for cell in record] for record in split_records(text, dialect)]
     assert [each for each in records if len(each) > 1 or each[0]] == expected
     for record in split_records(text, dialect):
-        assert all(text[cell.start : cell.end] == cell.written for cell in record)
+        assert all(text.startswith(cell.written, cell.start) for cell in record)
     assert "".join(change_cells(text, dialect, lambda *_: None)) == text
 
 

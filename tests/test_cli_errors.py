@@ -12,9 +12,10 @@ import pytest
 from cli_runs import PENGUINS, plain, run
 
 from leafkernel import _memory
-from leafkernel.cli import _options, _text, _train, main
+from leafkernel.cli import _options, _train, main
 from leafkernel.cli._output import clean
 from leafkernel.cli.work import impute, neighbors, outliers
+from leafkernel.tables import _delimited
 
 COMMAND = [sys.executable, "-m", "leafkernel"]
 FEW = ["--trees", "20"]
@@ -100,7 +101,7 @@ def test_advice_is_of_options_that_there_are(numbers, tmp_path, monkeypatch):
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr(_text, "_look_through", fail)
+        patch.setattr(_delimited, "find_layout", fail)
         assert "Cut the file into parts" in run("impute", gappy, exit_code=3).stderr
     with monkeypatch.context() as patch:
         patch.setattr(impute, "_fill", fail)

@@ -10,13 +10,15 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from cli_runs import write_frame
 from hypothesis import given
 from hypothesis import strategies as st
 
 from leafkernel import _memory
 from leafkernel.cli.columns import prepare
 from leafkernel.cli.errors import CommandError, FileError, TableError
-from leafkernel.cli.files import defuse, read_file, write_frame
+from leafkernel.tables._writing import defuse
+from leafkernel.tables.files import read_file
 
 PLAIN = "name,size\nMünchen,1\nBonn,2\n"
 

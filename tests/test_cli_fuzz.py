@@ -11,16 +11,16 @@ from contextlib import contextmanager, suppress
 import numpy as np
 import pandas as pd
 import pytest
+from cli_runs import write_frame
 
-from leafkernel.cli._cells import split_records
-from leafkernel.cli._copying import TextCopy
-from leafkernel.cli._forced import read_as
-from leafkernel.cli._gaps import GappyColumn
-from leafkernel.cli._signs import Stated
-from leafkernel.cli._values import read_values
 from leafkernel.cli.columns import prepare
 from leafkernel.cli.errors import CommandError
-from leafkernel.cli.files import open_source, read_file, read_source, write_frame
+from leafkernel.tables._copying import TextCopy, split_records
+from leafkernel.tables._gaps import GappyColumn
+from leafkernel.tables._kinds import read_as
+from leafkernel.tables._signs import Stated
+from leafkernel.tables._values import read_feature
+from leafkernel.tables.files import open_source, read_file, read_source
 
 CASES = int(os.environ.get("LEAFKERNEL_FUZZ_CASES", "150"))  # of each format
 LONGEST = 20  # seconds that one table may take
@@ -148,7 +148,7 @@ def read(path, rng):
             signs, kind = frame.attrs["signs"].get(j), rng.choice(["number", "category", "date"])
             GappyColumn.of(str(name), frame.iloc[:, j], signs)
             with suppress(CommandError):
-                read_as(read_values(frame.iloc[:, j]), kind, str(name), signs)
+                read_as(read_feature(frame.iloc[:, j]), kind, str(name), signs)
         write_frame(frame, path.with_name("again.csv"))
         target = rng.choice([*map(str, frame.columns), "label", "size"])
         prepared = prepare(frame, target, task=rng.choice([None, None, "regression"]))
@@ -164,8 +164,8 @@ def check_copy(path):
     try:
         with open_source(path) as source:
             frame = read_source(source, as_text=True, max_rows=None, random_state=0)
-            copy = TextCopy.of(source.text, frame.attrs["dialect"])
-            with source.text.bytes() as file:
+            copy = TextCopy.of(source, frame.attrs["dialect"])
+            with source.bytes() as file:
                 content = file.read()
     except CommandError:
         return

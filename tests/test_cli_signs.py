@@ -6,13 +6,13 @@ import io
 import numpy as np
 import pandas as pd
 import pytest
-from cli_runs import run, run_json
+from cli_runs import run, run_json, write_frame
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from leafkernel.cli._signs import NUMBER_FORMS, Stated, from_plain, show_sign, to_plain
 from leafkernel.cli.columns import prepare
-from leafkernel.cli.files import read_file, write_frame
+from leafkernel.tables._signs import NUMBER_FORMS, Stated, from_plain, show_sign, to_plain
+from leafkernel.tables.files import read_file
 
 FEW = ("--trees", 8)
 UNSURE = "could also"

@@ -7,11 +7,12 @@ import threading
 
 import pandas as pd
 import pytest
+from cli_runs import write_frame
 
 from leafkernel import _files
 from leafkernel._files import open_whole
-from leafkernel.cli.files import read_file, write_frame
 from leafkernel.explorer.report import Report
+from leafkernel.tables.files import read_file
 
 FRAME = pd.DataFrame({"a": [1, 2]})
 

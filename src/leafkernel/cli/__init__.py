@@ -12,7 +12,7 @@ from leafkernel.cli._streams import open_closed_streams, writing_stdout
 from leafkernel.cli.errors import FileError
 
 # What the extra brings, and the modules of it that a command cannot start without.
-_EXTRA = frozenset({"typer", "click", "rich", "pandas", "shellingham"})
+_EXTRA = frozenset({"typer", "click", "rich", "pandas", "pyarrow", "shellingham"})
 
 
 def main() -> None:

@@ -23,21 +23,9 @@ _VERSION = re.compile(rb"_sklearn_version.{1,14}?(\d+\.\d+(?:\.\d+)*)", re.DOTAL
 
 
 def load_model(path: Path, talk: Talk, *, trusted: bool) -> Any:
-    """Load a fitted model from a file of skops, joblib or pickle.
+    """Load a fitted model from a file of skops, joblib or pickle, which can run code from it.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    talk : Talk
-        Is told when another version of scikit-learn saved the model.
-    trusted : bool
-        Whether the user trusts the file: loading it can run code from it.
-
-    Returns
-    -------
-    estimator
-        The fitted model.
+    ``talk`` is told when another version of scikit-learn saved the model.
     """
     suffix = path.suffix.lower()
     if suffix not in _SUFFIXES:

@@ -12,11 +12,12 @@ import pandas as pd
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 
 from leafkernel._validation import shorten
-from leafkernel.cli._kinds import Findings, clean_names
 from leafkernel.cli._output import Talk
-from leafkernel.cli._values import as_numbers, as_shown, read_values
 from leafkernel.cli.columns import Prepared
 from leafkernel.cli.errors import TableError
+from leafkernel.tables._findings import Findings, clean_names
+from leafkernel.tables._kinds import as_numbers
+from leafkernel.tables._values import as_shown, read_feature
 
 Encode = Callable[["pd.DataFrame | None"], Any]
 
@@ -171,7 +172,7 @@ def show_columns(prepared: Prepared, frame: pd.DataFrame | None, names: list[str
     numbers = {column.name: column for column in prepared.columns if column.kind == "number"}
     shown: dict[str, Any] = {}
     for name in names:
-        values = read_values(frame.iloc[:, found.index(name)])
+        values = read_feature(frame.iloc[:, found.index(name)])
         if name not in numbers:
             shown[name] = pd.Series(values.labels(), dtype=object)
             continue

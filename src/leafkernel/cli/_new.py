@@ -12,16 +12,16 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from leafkernel.cli._kinds import Findings, clean_names
 from leafkernel.cli._models import name_classes, show_columns
 from leafkernel.cli._options import TableOptions
 from leafkernel.cli._output import Talk
-from leafkernel.cli._table import row_names
 from leafkernel.cli._train import Plan
-from leafkernel.cli._values import as_numbers, read_values
-from leafkernel.cli.columns import Prepared
+from leafkernel.cli.columns import Prepared, row_names
 from leafkernel.cli.errors import TableError
-from leafkernel.cli.files import call, read_file
+from leafkernel.tables._findings import Findings, clean_names
+from leafkernel.tables._kinds import as_numbers
+from leafkernel.tables._values import read_feature
+from leafkernel.tables.files import call, read_file
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class NewRows:
         columns = clean_names(self.frame.columns, Findings())
         if prepared.target_name not in columns:
             return None
-        values = read_values(self.frame.iloc[:, columns.index(prepared.target_name)])
+        values = read_feature(self.frame.iloc[:, columns.index(prepared.target_name)])
         if values.missing().all():
             return None
         if prepared.task == "regression":

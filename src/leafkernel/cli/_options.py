@@ -14,9 +14,9 @@ from typing import Annotated
 import typer
 
 from leafkernel.cli._limits import MIN_ROWS
-from leafkernel.cli._signs import Stated
 from leafkernel.cli._wanted import parse_kinds
 from leafkernel.cli.errors import OptionError
+from leafkernel.tables._signs import Stated
 
 _TABLE, _FOREST, _OUTPUT = "The table", "The forest", "Output"
 

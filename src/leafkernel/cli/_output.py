@@ -24,13 +24,19 @@ from rich.text import Text
 
 from leafkernel import LeafkernelWarning
 from leafkernel._memory import format_bytes
-from leafkernel.cli._formats import suffix_of
-from leafkernel.cli._formulas import defuse, formula_notes
-from leafkernel.cli._kinds import unique_names
 from leafkernel.cli._options import OutputOptions
 from leafkernel.cli._streams import give_up, writing_stdout
 from leafkernel.cli.errors import FileError, OptionError
-from leafkernel.cli.files import TYPED_FORMATS, WRITTEN_FORMATS, write_as, write_file
+from leafkernel.tables._findings import unique_names
+from leafkernel.tables._formats import suffix_of
+from leafkernel.tables._writing import (
+    TYPED_FORMATS,
+    WRITTEN_FORMATS,
+    defuse,
+    formula_notes,
+    write_as,
+    write_file,
+)
 
 _ROWS_SHOWN = 20
 _WIDEST = 40
@@ -157,7 +163,7 @@ class Talk(AbstractContextManager["Talk"]):
         about : dict
             What the JSON document says beside the table.
         write : callable or None
-            Writes the table, as :func:`leafkernel.cli.files.write_as` does by default.
+            Writes the table, as :func:`leafkernel.tables._writing.write_as` does by default.
         """
         self._stop()
         output = options.output

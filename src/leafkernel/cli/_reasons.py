@@ -11,11 +11,11 @@ import pandas as pd
 from rich.cells import cell_len, set_cell_size
 
 from leafkernel._validation import shorten
-from leafkernel.cli._dates import DATE_FORMS
-from leafkernel.cli._table import Column
 from leafkernel.cli._train import Study
-from leafkernel.cli._values import as_shown
 from leafkernel.explorer._forest import link_features, read_splits
+from leafkernel.tables._dates import DATE_FORMS
+from leafkernel.tables._schema import Column
+from leafkernel.tables._values import as_shown
 from leafkernel.tasks.pair_explanation import PairExplanation
 
 _LONGEST = 28  # letters of a value or a name

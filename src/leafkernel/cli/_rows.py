@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from leafkernel._validation import shorten
-from leafkernel.cli._kinds import quote
 from leafkernel.cli._output import Talk
 from leafkernel.cli.errors import TableError
+from leafkernel.tables._missing import quote
 
 # "row 3" is a number even where the names of rows are numbers, too.
 _NUMBER = re.compile(r"(?:row\s+)?(\d{1,18})", re.IGNORECASE)

@@ -11,13 +11,14 @@ import numpy.typing as npt
 import pandas as pd
 
 from leafkernel._validation import shorten, suggest
-from leafkernel.cli._dates import DATE_FORMS
-from leafkernel.cli._forced import read_as
-from leafkernel.cli._kinds import Findings, quote
 from leafkernel.cli._limits import MIN_ROWS
-from leafkernel.cli._signs import Signs
-from leafkernel.cli._values import Values, read_values, settle
 from leafkernel.cli.errors import TableError
+from leafkernel.tables._dates import DATE_FORMS
+from leafkernel.tables._findings import Findings
+from leafkernel.tables._kinds import read_as, settle
+from leafkernel.tables._missing import quote
+from leafkernel.tables._signs import Signs
+from leafkernel.tables._values import Values, read_feature
 
 _FEW_NUMBERS = 20  # different whole numbers that still are classes
 _ROWS_A_NUMBER = 5
@@ -47,7 +48,7 @@ def read_target(
     kind: str | None = None,
 ) -> tuple[Values, str, list[str]]:
     """Return the values of a target, the task, and why it is that task if nobody said it."""
-    raw = read_values(series)
+    raw = read_feature(series)
     if raw.missing().all():
         raise TableError(
             f"The target {quote(name)} is missing in all {len(series):,} rows. Choose another "

@@ -15,7 +15,6 @@ import sklearn
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from leafkernel import ForestProximity
-from leafkernel.cli._kinds import free_name
 from leafkernel.cli._loading import load_model
 from leafkernel.cli._models import (
     Encode,
@@ -26,12 +25,13 @@ from leafkernel.cli._models import (
 )
 from leafkernel.cli._options import ForestOptions, Scheme, TableOptions
 from leafkernel.cli._output import Talk
-from leafkernel.cli._values import as_shown
 from leafkernel.cli.columns import Prepared, prepare
 from leafkernel.cli.errors import OptionError
-from leafkernel.cli.files import call, read_file
 from leafkernel.explorer._judgement import Judgement
 from leafkernel.forests._bootstrap import MISSING_VALUES_STRAY
+from leafkernel.tables._findings import free_name
+from leafkernel.tables._values import as_shown
+from leafkernel.tables.files import call, read_file
 
 # Trees for a table of that many rows, and for a larger one.
 _TREES, _TREES_OF_MANY, _MANY = 500, 100, 20_000

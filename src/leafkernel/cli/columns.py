@@ -11,86 +11,48 @@ import numpy.typing as npt
 import pandas as pd
 
 from leafkernel._validation import shorten
-from leafkernel.cli._amounts import Style
-from leafkernel.cli._kinds import Findings, clean_names, codes_of, quote
-from leafkernel.cli._table import Column, Table
 from leafkernel.cli._target import check_classes, check_rows, find_column, read_target
-from leafkernel.cli._values import Values, as_numbers, read_values
 from leafkernel.cli._wanted import ignored
 from leafkernel.cli.errors import TableError
+from leafkernel.tables._amounts import Style
+from leafkernel.tables._findings import Findings, clean_names
+from leafkernel.tables._kinds import as_numbers, understand
+from leafkernel.tables._missing import quote
+from leafkernel.tables._schema import Column
+from leafkernel.tables._signs import Signs
+from leafkernel.tables._values import Floats, Mask, Values, as_shown, codes_of, read_feature
 
-__all__ = ["MAX_CLASSES", "Column", "Prepared", "prepare"]
+__all__ = ["Column", "Prepared", "prepare"]
 
-MAX_CLASSES = 100
+_MAX_CLASSES = 100
 _ROWS_A_VALUE = 10  # of a feature that tells the class, so that it does not by chance
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A table that is ready for a forest and for people.
+    """A table that is ready for a forest and for people."""
 
-    Attributes
-    ----------
-    features : DataFrame of shape (n, n_features)
-        float64: numbers as they are, categories as codes, NaN where missing.
-    columns : tuple of Column
-        The features, in order.
-    shown : DataFrame of shape (n, n_shown)
-        The same rows for people: the features (numbers, or text with None where missing), then
-        columns that are no features, as text.
-    target : ndarray of shape (n,)
-        Labels (str) or numbers (float64).
-    target_name : str
-    target_form : str
-        How its numbers are written in the file, as in ``Column``.
-    task : {"classification", "regression"}
-    ids : ndarray of shape (n,) or None
-        Names of the rows; None: they have only numbers.
-    id_name : str
-        The column that names the rows; "row" if there is none.
-    rows : ndarray of shape (n,)
-        The number of each row in the file, from 0.
-    notes : tuple of str
-        What was done to the table, in sentences.
-    target_style : Style or None
-        The currency, percent sign or brackets around the numbers of the target in the file.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from leafkernel.cli.columns import prepare
-    >>> frame = pd.DataFrame({"size": [1.5, 2.5] * 10, "kind": ["ant", "bee"] * 10})
-    >>> prepared = prepare(frame, "kind")
-    >>> prepared.task, prepared.features.shape
-    ('classification', (20, 1))
-    """
-
+    # Numbers as they are, categories as codes, NaN where missing: shape (n, n_features).
     features: Any
-    columns: tuple[Column, ...]
+    columns: tuple[Column, ...]  # the features, in order
+    # The same rows for people: the features (numbers, or text with None where missing), then
+    # columns that are no features, as text.
     shown: Any
-    target: npt.NDArray[Any]
+    target: npt.NDArray[Any]  # labels (str) or numbers (float64)
     target_name: str
-    target_form: str
-    task: str
-    ids: npt.NDArray[np.object_] | None
-    id_name: str
-    rows: npt.NDArray[np.int64]
-    notes: tuple[str, ...]
+    target_form: str  # how its numbers are written in the file, as in Column
+    task: str  # "classification" or "regression"
+    ids: npt.NDArray[np.object_] | None  # names of the rows; None: they have only numbers
+    id_name: str  # the column that names the rows; "row" if there is none
+    rows: npt.NDArray[np.int64]  # the number of each row in the file, from 0
+    notes: tuple[str, ...]  # what was done to the table, in sentences
     target_style: Style | None = None
 
     def encode(self, frame: Any) -> Any:
         """Return the features of another table with the same columns.
 
-        Parameters
-        ----------
-        frame : DataFrame of shape (m, n_columns)
-            As read from a file; columns that are no features may be missing.
-
-        Returns
-        -------
-        features : DataFrame of shape (m, n_features)
-            Categories that are not known are missing. ``features.attrs["notes"]`` lists what a
-            reader should know.
+        Columns that are no features may be missing in it. Categories that are not known become
+        missing. ``features.attrs["notes"]`` lists what a reader should know.
 
         Raises
         ------
@@ -123,14 +85,13 @@ class Prepared:
         return encoded
 
 
-def _encode(series: Any, column: Column, findings: Findings) -> npt.NDArray[np.float64]:
-    values = read_values(series)
-    if column.kind == "category":
-        labels = values.labels()
-        codes = codes_of(labels, column.categories)
+def _encode(series: Any, column: Column, findings: Findings) -> Floats:
+    values = read_feature(series)
+    if column.categories is not None:
+        codes = codes_of(values.labels(), column.categories)
         unknown = int((np.isnan(codes) & ~values.missing()).sum())
         if unknown:
-            findings.add("unknown", column.name, unknown)
+            findings.add_count("unknown", column.name, unknown)
         return codes
     values = as_numbers(values, column.form, column.style)
     findings.add_losses(column.name, values)
@@ -147,7 +108,6 @@ def prepare(
     drop: Iterable[str] = (),
     keep: Iterable[str] = (),
     kinds: Mapping[str, str] | None = None,
-    max_classes: int = MAX_CLASSES,
 ) -> Prepared:
     """Find out what the columns of a table are, and make features of them.
 
@@ -171,8 +131,6 @@ def prepare(
         Columns that are features even if they are empty, never change or look like names of rows.
     kinds : mapping or None, default=None
         What columns are, by name: "number", "category", "date" or "ignore"; the rest is detected.
-    max_classes : int, default=100
-        More classes are refused.
 
     Returns
     -------
@@ -219,12 +177,11 @@ def prepare(
     kept = ~values.missing()
     check_rows(int(kept.sum()), len(frame))
     notes = [*frame.attrs.get("notes", []), *_missing_note(target, kept), *why]
-    labels, more = _target(values, kept, target, task, max_classes)
-    notes += more
+    labels, more = _target(values, kept, target, task)
 
     rows = _row_numbers(frame)[kept]
     rest = [name for name in names if name != target and name not in dropped]
-    table = Table(rows, findings, id_column, frozenset(keep))
+    table = _Sorted(rows, findings, id_column, frozenset(keep))
     for name in rest:
         series = frame.iloc[np.flatnonzero(kept), place[name]]
         table.add(name, series, signs.get(place[name]), kinds.get(name))
@@ -244,9 +201,82 @@ def prepare(
         ids=table.ids,
         id_name=table.id_name,
         rows=rows,
-        notes=(*notes, *findings.sentences(), *table.notes),
+        notes=(*notes, *more, *findings.sentences(), *table.notes),
         target_style=values.style if task == "regression" else None,
     )
+
+
+class _Sorted:
+    """The columns of a table, sorted into features, others and the names of rows."""
+
+    def __init__(
+        self,
+        rows: npt.NDArray[np.int64],
+        findings: Findings,
+        id_column: str | None,
+        keep: frozenset[str],
+    ) -> None:
+        self.columns: list[Column] = []
+        self.features: dict[str, Floats] = {}
+        self.shown: dict[str, Any] = {}
+        self.others: dict[str, Any] = {}
+        self.ids: npt.NDArray[np.object_] | None = None
+        self.id_name = "row"
+        self.notes: list[str] = []
+        self._rows, self._findings, self._id_column = rows, findings, id_column
+        self._keep = keep
+
+    def add(self, name: str, series: Any, signs: Signs | None, wanted: str | None = None) -> None:
+        """Put a column where it belongs.
+
+        ``signs`` are those of its numbers, ``wanted`` is what the user says that it is.
+        """
+        if name == self._id_column:
+            self._name_rows(name, series)
+            self.others[name] = pd.Series(read_feature(series).written(), dtype=object)
+            return
+        values, kind = understand(name, series, signs, self._rows, wanted)
+        if name in self._keep and kind in ("empty", "constant", "id"):
+            kind = "category" if values.numbers is None else "number"
+        is_feature = kind in ("number", "category")
+        if is_feature or values.units:
+            self._findings.add_values(name, values)
+        if is_feature:
+            self._add_feature(name, kind, values)
+            return
+        self._findings.add(kind, name)
+        if kind not in ("empty", "constant"):
+            self.others[name] = pd.Series(read_feature(series).written(), dtype=object)
+        if kind == "id" and self.ids is None and self._id_column is None:
+            self._name_rows(name, series)
+
+    def _add_feature(self, name: str, kind: str, values: Values) -> None:
+        if values.numbers is not None:
+            self.columns.append(Column(name, kind, form=values.form, style=values.style))
+            self.features[name] = values.numbers
+            self.shown[name] = pd.Series(as_shown(values.numbers, values.form))
+            return
+        labels, categories = values.labels(), values.categories()
+        self.columns.append(Column(name, kind, categories))
+        self.features[name] = codes_of(labels, categories)
+        self.shown[name] = pd.Series(labels, dtype=object)
+
+    def _name_rows(self, name: str, series: Any) -> None:
+        self.ids, self.id_name = row_names(series, self._rows), name
+        repeated = len(self.ids) - len(set(self.ids))
+        if repeated:
+            self.notes.append(
+                f"Column {quote(name)} names the rows, but {repeated:,} of its names occur more "
+                "than once."
+            )
+
+
+def row_names(series: Any, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.object_]:
+    """Return the names of rows: text as it is written, "row 3" where the name is missing."""
+    names = read_feature(series).written()
+    for i in np.flatnonzero(pd.isna(names)):
+        names[i] = f"row {rows[i]}"
+    return names
 
 
 def _row_numbers(frame: Any) -> npt.NDArray[np.int64]:
@@ -257,7 +287,7 @@ def _row_numbers(frame: Any) -> npt.NDArray[np.int64]:
     return np.arange(len(frame), dtype=np.int64)
 
 
-def _missing_note(target: str, kept: npt.NDArray[np.bool_]) -> list[str]:
+def _missing_note(target: str, kept: Mask) -> list[str]:
     gone = int((~kept).sum())
     if not gone:
         return []
@@ -265,9 +295,7 @@ def _missing_note(target: str, kept: npt.NDArray[np.bool_]) -> list[str]:
     return [f"{said} left out because the target {quote(target)} is missing there."]
 
 
-def _target(
-    values: Values, kept: npt.NDArray[np.bool_], name: str, task: str, max_classes: int
-) -> tuple[npt.NDArray[Any], list[str]]:
+def _target(values: Values, kept: Mask, name: str, task: str) -> tuple[npt.NDArray[Any], list[str]]:
     """Return the target of the rows that are kept, and notes on it."""
     if task == "classification":
         labels = values.labels()[kept]
@@ -276,7 +304,7 @@ def _target(
             if values.numbers is not None
             else "Put similar classes together, or choose another column with --target."
         )
-        notes = check_classes(labels, name, max_classes=max_classes, advice=advice)
+        notes = check_classes(labels, name, max_classes=_MAX_CLASSES, advice=advice)
         return labels.astype(str), notes
     assert values.numbers is not None
     numbers = values.numbers[kept]
@@ -288,7 +316,7 @@ def _target(
     return numbers, []
 
 
-def _tells(feature: npt.NDArray[np.float64], target: npt.NDArray[Any]) -> bool:
+def _tells(feature: Floats, target: npt.NDArray[Any]) -> bool:
     """Say whether a feature alone gives the target: each value has one class, or a line does."""
     if target.dtype == np.float64:
         both = ~np.isnan(feature)

@@ -1,55 +1,13 @@
-"""What can go wrong with a person's file, each with an exit code that a script can test."""
+"""What can go wrong with a command, each with an exit code that a script can test."""
 
 from __future__ import annotations
 
+from leafkernel.tables.errors import CommandError, FileError, TableError
 
-class CommandError(Exception):
-    """A message for people: what was wrong, what was found, and what to do.
-
-    Examples
-    --------
-    >>> from leafkernel.cli.errors import FileError
-    >>> FileError("There is no file 'birds.csv'.").exit_code
-    3
-    """
-
-    exit_code: int = 1
-
-
-class FileError(CommandError):
-    """The file cannot be read: missing, empty, cut off, another format, too large, no permission.
-
-    Examples
-    --------
-    >>> from leafkernel.cli.errors import CommandError, FileError
-    >>> issubclass(FileError, CommandError)
-    True
-    """
-
-    exit_code = 3
-
-
-class TableError(CommandError):
-    """The table was read but cannot be used: no such column, one class, no rows, no features.
-
-    Examples
-    --------
-    >>> from leafkernel.cli.errors import TableError
-    >>> TableError("The target 'species' is missing in all rows.").exit_code
-    4
-    """
-
-    exit_code = 4
+__all__ = ["CommandError", "FileError", "OptionError", "TableError"]
 
 
 class OptionError(CommandError):
-    """The options do not go together, or one of them needs another.
-
-    Examples
-    --------
-    >>> from leafkernel.cli.errors import OptionError
-    >>> OptionError("--model needs --trust-model.").exit_code
-    2
-    """
+    """The options do not go together, or one of them needs another."""
 
     exit_code = 2

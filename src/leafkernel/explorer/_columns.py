@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
-from decimal import Decimal
-from importlib import import_module
-from numbers import Real
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import issparse
 
 from leafkernel.explorer._blob import Blob
-from leafkernel.tasks._tables import is_missing
+from leafkernel.tables._frames import wrap_table
+from leafkernel.tables._values import (
+    Array,
+    are_categories,
+    codes_of,
+    object_array,
+    read_values,
+    shorten_text,
+)
 
-Array = npt.NDArray[Any]
-
-# With more values than these, or with as many as half of the rows, a column is text: a legend or a
-# color for each would tell nothing.
-_MOST_CATEGORIES = 1000
 # A column with more characters than these would make the page slow to open: its texts are cut.
 _MOST_CHARACTERS = 5_000_000
 _LONGEST_CUT = 200
@@ -33,43 +31,23 @@ _MOST_DOUBLES = 20_000
 
 @dataclass(frozen=True)
 class PageColumn:
-    """A column as a page shows it.
-
-    Attributes
-    ----------
-    name : str
-        Its name.
-    kind : {"number", "category", "text"}
-        What it holds.
-    values : ndarray of shape (n,)
-        Numbers with NaN, codes with -1, or text with None where missing.
-    categories : tuple of str
-        What the codes stand for.
-    is_date : bool
-        Whether numbers are days since 1970.
-    is_cut : bool
-        Whether some texts are cut, because the column holds too much text for a page.
-    """
+    """A column as a page shows it."""
 
     name: str
-    kind: str
-    values: Array
-    categories: tuple[str, ...] = ()
-    is_date: bool = False
-    is_cut: bool = False
+    kind: str  # "number", "category" or "text"
+    values: Array  # numbers with NaN, codes with -1, or text with None where missing
+    categories: tuple[str, ...] = ()  # what the codes stand for
+    is_date: bool = False  # numbers are days since 1970
+    is_cut: bool = False  # some texts are cut, for they are too much for a page
 
     @property
     def texts(self) -> Array:
         """The values as text, None where missing, shape (n,)."""
-        if self.kind == "text":
-            return self.values
-        texts = np.full(len(self.values), None, dtype=object)
-        known = ~self.missing
         if self.kind == "category":
-            texts[known] = np.array(self.categories, dtype=object)[self.values[known]]
-        else:
-            texts[known] = [f"{value:.17g}" for value in self.values[known]]
-        return texts
+            return object_array([*self.categories, None])[self.values]
+        if self.kind == "number":
+            return object_array(None if np.isnan(x) else f"{x:.17g}" for x in self.values)
+        return self.values
 
     def followed_by(self, new: PageColumn | None, n_new: int) -> PageColumn:
         """Return the column with the values of new rows after its own.
@@ -81,7 +59,7 @@ class PageColumn:
             if new is not None and new.kind == "number" and new.is_date == self.is_date:
                 numbers = new.values
             return replace(self, values=np.concatenate([self.values, numbers]))
-        texts = np.full(n_new, None, dtype=object) if new is None else new.texts
+        texts = object_array([None] * n_new) if new is None else new.texts
         return _of_texts(self.name, np.concatenate([self.texts, texts]), kind=self.kind)
 
     @property
@@ -89,9 +67,7 @@ class PageColumn:
         """Which values are missing, shape (n,)."""
         if self.kind == "number":
             return np.isnan(self.values)
-        if self.kind == "category":
-            return self.values < 0
-        return np.array([value is None for value in self.values], dtype=bool)
+        return np.array([text is None for text in self.texts], dtype=bool)
 
     def describe(self, blob: Blob, *, is_feature: bool | None = False) -> dict[str, Any]:
         """Put the values into a blob, and return what its header says of the column."""
@@ -122,39 +98,33 @@ class PageColumn:
 
 def read_columns(table: Any, names: dict[int, str]) -> list[PageColumn]:
     """Return the columns of these numbers of a data frame, an array or a sparse matrix."""
-    if hasattr(table, "iloc") and hasattr(table, "columns"):
-        return [read_column(name, table.iloc[:, j]) for j, name in names.items()]
-    if hasattr(table, "to_series"):  # polars
-        return [read_column(name, table.to_series(j)) for j, name in names.items()]
     if issparse(table):
         table = table.tocsc()[:, list(names)].toarray()
-        return [read_column(name, table[:, k]) for k, name in enumerate(names.values())]
-    array = np.asarray(table)
-    return [read_column(name, array[:, j]) for j, name in names.items()]
+        names = dict(enumerate(names.values()))
+    found = wrap_table(table)
+    return [read_column(name, found.column(j)) for j, name in names.items()]
 
 
 def read_column(name: str, column: Any) -> PageColumn:
     """Return one column: numbers stay numbers, few different texts are categories."""
-    days = _as_days(column)
-    if days is not None:
-        return PageColumn(name, "number", days, is_date=True)
-    numbers = _as_numbers(column)
-    if numbers is not None:
-        return PageColumn(name, "number", numbers)
-    return _of_texts(name, _as_texts(column))
+    values = read_values(column)
+    if values.numbers is not None:
+        numbers = np.where(np.isinf(values.numbers), np.nan, values.numbers)
+        return PageColumn(name, "number", numbers, is_date=values.form == "dates")
+    cells = values.cells()
+    return _of_texts(name, object_array(x if x is None else as_text(x) for x in cells))
 
 
 def _of_texts(name: str, texts: Array, kind: str | None = None) -> PageColumn:
     """Return a column of categories, or of text where there are too many different ones."""
-    known = sorted({text for text in texts if text is not None})
-    many = len(known) > min(_MOST_CATEGORIES, max(len(texts) // 2, 2))
-    if kind == "text" or (kind is None and many):
-        if sum(len(text) for text in texts if text is not None) <= _MOST_CHARACTERS:
+    present = [text for text in texts if text is not None]
+    known = sorted(set(present))
+    if kind == "text" or (kind is None and not are_categories(len(known), len(present))):
+        if sum(map(len, present)) <= _MOST_CHARACTERS:
             return PageColumn(name, "text", texts)
-        cut = np.array([text if text is None else _cut(text) for text in texts], dtype=object)
+        cut = object_array(text and shorten_text(text, _LONGEST_CUT) for text in texts)
         return PageColumn(name, "text", cut, is_cut=True)
-    code = {text: k for k, text in enumerate(known)}
-    codes = np.array([-1 if text is None else code[text] for text in texts], dtype=np.int64)
+    codes = np.nan_to_num(codes_of(texts, known), nan=-1).astype(np.int64)
     return PageColumn(name, "category", codes, tuple(known))
 
 
@@ -174,62 +144,3 @@ def _is_short(numbers: Array) -> bool:
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         digits = size * 10.0 ** (_DIGITS_OF_SINGLE - 1 - np.floor(np.log10(size)))
         return bool(np.all(np.abs(digits - np.round(digits)) < 1e-7))
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST_CUT else f"{text[: _LONGEST_CUT - 1]}…"
-
-
-def _as_days(column: Any) -> Array | None:
-    """Return dates as days since 1970, NaN where missing; None if a column holds others."""
-    if not str(getattr(column, "dtype", "")).lower().startswith(("datetime", "date", "timestamp")):
-        return None
-    if hasattr(column, "isna") and not isinstance(column.dtype, np.dtype):  # a time zone, Arrow
-        pandas = import_module("pandas")
-        objects = column.astype(object).where(~column.isna(), None)
-        column = pandas.to_datetime(objects, utc=True, errors="coerce").dt.tz_localize(None)
-    dates = np.asarray(column).astype("datetime64[s]")
-    days: Array = (dates - np.datetime64(0, "s")) / np.timedelta64(1, "D")
-    return days
-
-
-def _as_numbers(column: Any) -> Array | None:
-    """Return a column of numbers as float64, infinite values as missing; None if it holds others.
-
-    Booleans are categories, and text stays text even where it could be read as numbers.
-    """
-    dtype = str(getattr(column, "dtype", "")).lower()
-    if re.match(r"(u?int\d|float|double|decimal|halffloat)", dtype):
-        pass
-    elif dtype == "object" or np.asarray(column).dtype.kind == "O":
-        known = [value for value in _objects(column) if not is_missing(value)]
-        if not known or not all(_is_number(value) for value in known):
-            return None
-    elif np.asarray(column).dtype.kind not in "uif" or np.ndim(column) != 1:
-        return None
-    if hasattr(column, "isna"):
-        numbers = np.array(column.to_numpy(dtype=np.float64, na_value=np.nan))
-    else:
-        objects = [np.nan if is_missing(value) else value for value in _objects(column)]
-        numbers = np.array(objects, dtype=np.float64)
-    numbers[~np.isfinite(numbers)] = np.nan
-    return numbers
-
-
-def _as_texts(column: Any) -> Array:
-    """Return a column as text, None where missing, shape (n,)."""
-    values = _objects(column)
-    texts = np.empty(len(values), dtype=object)
-    for row, value in enumerate(values):
-        texts[row] = None if is_missing(value) else as_text(value)
-    return texts
-
-
-def _objects(column: Any) -> list[Any]:
-    if hasattr(column, "to_list"):  # pandas and polars
-        return list(column.to_list())
-    return list(column)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (Real, Decimal)) and not isinstance(value, (bool, np.bool_))

@@ -24,30 +24,14 @@ _MOST_COLUMNS = 300
 
 @dataclass(frozen=True)
 class PageTable:
-    """The columns on a page and the features of the forest.
+    """The columns on a page and the features of the forest."""
 
-    Attributes
-    ----------
-    columns : list of PageColumn
-        The columns, of the training rows.
-    kept : dict of int to str
-        Number in the table and name of each column.
-    features : list of str
-        Names of the features that the trees split on.
-    links : list of int or None
-        The column on the page of each feature, where it has one.
-    importances : ndarray of shape (n_features,) or None
-        The forest's own.
-    notes : list of str
-        What a reader should know.
-    """
-
-    columns: list[PageColumn]
-    kept: dict[int, str]
-    features: list[str]
-    links: list[int | None]
-    importances: Array | None
-    notes: list[str]
+    columns: list[PageColumn]  # of the training rows
+    kept: dict[int, str]  # number in the table and name of each column
+    features: list[str]  # names of the features that the trees split on
+    links: list[int | None]  # the column on the page of each feature, where it has one
+    importances: Array | None  # the forest's own
+    notes: list[str]  # what a reader should know
 
     @classmethod
     def of(cls, prox: ForestProximity, X: Any, shown: Any, features: list[str]) -> PageTable:

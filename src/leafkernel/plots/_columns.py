@@ -6,14 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import issparse
 
 from leafkernel._validation import column_names, shorten
-from leafkernel.plots._style import Array
-from leafkernel.tasks._tables import read_table
-
-Floats = npt.NDArray[np.float64]
+from leafkernel.tables._frames import read_table
+from leafkernel.tables._values import Array, Mask
 
 
 @dataclass(frozen=True)
@@ -34,7 +31,7 @@ class Column:
 
     name: str
     values: Array
-    missing: npt.NDArray[np.bool_]
+    missing: Mask
     is_category: bool
 
     @property
@@ -62,15 +59,11 @@ class Columns:
         self.names = column_names(X) or [f"x{j}" for j in range(self.shape[1])]
 
     def __getitem__(self, j: int) -> Column:
-        is_category = self._table.is_text(j)
-        if not is_category:
-            try:
-                numbers = self._table.numbers(j)
-                return Column(self.names[j], numbers, np.isnan(numbers), is_category=False)
-            except (TypeError, ValueError):  # an array of objects, with text in this column
-                pass
-        objects, missing = self._table.objects(j)
-        return Column(self.names[j], objects, missing, is_category=True)
+        values = self._table.values[j]
+        is_category = values.numbers is None
+        found = values.objects if values.numbers is None else values.numbers
+        assert found is not None
+        return Column(self.names[j], found, values.missing(), is_category=is_category)
 
     def positions(self, features: Any, what: str = "features") -> list[int]:
         """Return the positions of columns that are given by name or position."""

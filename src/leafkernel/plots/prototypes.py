@@ -8,7 +8,7 @@ import numpy as np
 
 from leafkernel._validation import check_count
 from leafkernel.plots._colors import Target
-from leafkernel.plots._columns import Columns, Floats
+from leafkernel.plots._columns import Columns
 from leafkernel.plots._style import (
     Array,
     check_axes,
@@ -20,6 +20,7 @@ from leafkernel.plots._style import (
     quiet,
     short,
 )
+from leafkernel.tables._values import Floats
 from leafkernel.tasks.prototypes import ClassPrototypes, Prototypes
 
 _MOST_IMAGES = 12

@@ -21,6 +21,8 @@ from leafkernel._validation import (
 from leafkernel.forests import is_fitted as is_fitted_forest
 from leafkernel.forests.wrapped import unfreeze
 from leafkernel.proximity import ForestProximity
+from leafkernel.tables._frames import Table, read_table
+from leafkernel.tables._schema import Schema, list_columns
 from leafkernel.tasks._base import ProximityTask, is_fitted, is_scheme
 from leafkernel.tasks._fillers import (
     Average,
@@ -29,7 +31,6 @@ from leafkernel.tasks._fillers import (
     read_target_columns,
 )
 from leafkernel.tasks._known_values import CategoryRule, Floats, Known, Mask
-from leafkernel.tasks._tables import Schema, Table, list_columns, read_table
 
 
 class ProximityImputer(ProximityTask, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -105,6 +106,9 @@ class ProximityImputer(ProximityTask, OneToOneFeatureMixin, TransformerMixin, Ba
     A single forest for the targets, as in ``rfImpute``, has two weaknesses. Its trees split on the
     filled values, so samples whose category was filled with the mode are sent to the samples that
     have it, and keep it. And it looks at other columns only as far as they predict the targets.
+
+    A value is missing if it is NaN, None, NA or NaT, or text that stands for it, such as "NA",
+    "None" or "?". :meth:`fit` warns about such text.
 
     The output has the type of the input: arrays, or pandas or polars data frames with their types,
     categories and index. Columns of integers are filled with whole numbers. So are columns of

@@ -27,7 +27,7 @@ from leafkernel.cli._reasons import (
 from leafkernel.cli._rows import find_row
 from leafkernel.cli._train import Plan, Study, fit, plan
 from leafkernel.cli.errors import OptionError, TableError
-from leafkernel.cli.files import call
+from leafkernel.tables.files import call
 from leafkernel.tasks import explain_pair, explain_prediction
 from leafkernel.tasks.explanation import PredictionExplanation
 from leafkernel.tasks.pair_explanation import PairExplanation

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from leafkernel._memory import format_bytes
-from leafkernel.cli._formats import suffix_of
 from leafkernel.cli._new import NewRows, read_new, taking_rows
 from leafkernel.cli._options import ForestOptions, Map, TableOptions
 from leafkernel.cli._output import Talk, check_place
-from leafkernel.cli._reading import explain_damage
 from leafkernel.cli._train import fit, plan
 from leafkernel.cli.errors import FileError, OptionError
-from leafkernel.cli.files import call
 from leafkernel.explorer import build_report
 from leafkernel.explorer.report import MOST_ROWS
+from leafkernel.tables._formats import suffix_of
+from leafkernel.tables._room import explain_damage
+from leafkernel.tables.files import call
 
 # What is in the head of every page of ours.
 _MARK = b'<meta name="generator" content="leafkernel"'

@@ -9,17 +9,18 @@ import numpy as np
 import pandas as pd
 
 from leafkernel._validation import shorten
-from leafkernel.cli._copying import TextCopy
-from leafkernel.cli._formats import suffix_of
-from leafkernel.cli._gaps import GappyColumn
-from leafkernel.cli._kinds import Findings, clean_names
 from leafkernel.cli._options import OutputOptions, count_threads, state_signs
 from leafkernel.cli._output import Talk, check_output
 from leafkernel.cli._target import find_column
 from leafkernel.cli._wanted import ignored, parse_kinds
 from leafkernel.cli.columns import Prepared, prepare
 from leafkernel.cli.commands.impute import ImputeOptions
-from leafkernel.cli.files import TYPED_FORMATS, call, open_source, read_source
+from leafkernel.tables._copying import TextCopy
+from leafkernel.tables._findings import Findings, clean_names
+from leafkernel.tables._formats import suffix_of
+from leafkernel.tables._gaps import GappyColumn
+from leafkernel.tables._writing import TYPED_FORMATS
+from leafkernel.tables.files import call, open_source, read_source
 from leafkernel.tasks import ProximityImputer
 
 
@@ -44,8 +45,8 @@ def impute(talk: Talk, options: ImputeOptions, writing: OutputOptions) -> None:
             stated=stated,
         )
         original = None
-        if source.text is not None and not typed:
-            original = TextCopy.of(source.text, frame.attrs["dialect"])
+        if source.is_text and not typed:
+            original = TextCopy.of(source, frame.attrs["dialect"])
     for note in frame.attrs.get("notes", ()):
         talk.note(note)
     prepared = None
@@ -59,7 +60,7 @@ def impute(talk: Talk, options: ImputeOptions, writing: OutputOptions) -> None:
         *ignored(kinds),
     ]
     columns = _columns(talk, frame, names, {target, *dropped}, kinds)
-    from_text = source.text is not None
+    from_text = source.is_text
     if typed and from_text:
         columns = {j: column.typed() for j, column in columns.items()}
         for j, column in columns.items():
@@ -81,11 +82,10 @@ def impute(talk: Talk, options: ImputeOptions, writing: OutputOptions) -> None:
     else:
         talk.note("Nothing is missing in a column of numbers or categories.")
     write = None
-    if original is not None:
-        copy = replace(original, fills=fills, escape_formulas=writing.escape_formulas)
-        write = copy.write
-        for note in copy.notes(output):
-            talk.note(note)
+    if original is not None and (note := original.note(output)):
+        talk.note(note)
+    elif original is not None:
+        write = replace(original, fills=fills, escape_formulas=writing.escape_formulas).write
     elif output is not None and from_text:
         talk.note(f"{output.name} was written with types: numbers as numbers, missing as null.")
     counts = {column.name: int(column.gaps.sum()) for column in gappy.values()}

@@ -16,8 +16,6 @@ import pandas as pd
 
 from leafkernel import LeafkernelWarning
 from leafkernel._validation import shorten
-from leafkernel.cli._dates import DATE_FORMS
-from leafkernel.cli._kinds import quote
 from leafkernel.cli._models import own_numbers, own_probabilities
 from leafkernel.cli._new import NewRows, read_new, taking_rows
 from leafkernel.cli._options import ForestOptions, OutputOptions, TableOptions
@@ -25,7 +23,9 @@ from leafkernel.cli._output import Talk, check_output
 from leafkernel.cli._train import Study, fit, plan
 from leafkernel.cli.columns import Prepared
 from leafkernel.cli.errors import OptionError, TableError
-from leafkernel.cli.files import call
+from leafkernel.tables._dates import DATE_FORMS
+from leafkernel.tables._missing import quote
+from leafkernel.tables.files import call
 from leafkernel.tasks import ProximityClassifier, ProximityRegressor, trust_scores
 
 Array = npt.NDArray[Any]

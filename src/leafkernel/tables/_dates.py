@@ -18,7 +18,7 @@ def to_iso(text: str, form: str) -> str | None:
 
     Examples
     --------
-    >>> from leafkernel.cli._dates import to_iso
+    >>> from leafkernel.tables._dates import to_iso
     >>> to_iso("31/12/2024", "day-first dates"), to_iso("31/12/2024", "month-first dates")
     ('2024-12-31', None)
     """

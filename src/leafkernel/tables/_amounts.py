@@ -6,8 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from leafkernel.cli._signs import APOSTROPHES, SPACES, show_sign
+from leafkernel.tables._signs import APOSTROPHES, SPACES, show_sign
 
 # The decimal sign, if a sign that is unclear stands between thousands.
 _OTHER = {"?.": ",", "?,": "."}
@@ -30,43 +31,22 @@ _SAME = {"€": "EUR", "£": "GBP"}
 
 
 @dataclass(frozen=True)
-class Amount:
-    """A number with its currency, percent sign or brackets, such as "($1,234.50)".
-
-    Attributes
-    ----------
-    number : str
-        The digits, with a minus if the amount is negative: "-1,234.50".
-    prefix, suffix : str
-        The currency or "%", with the blanks between it and the digits.
-    brackets : bool
-        Whether brackets stand for the minus.
-    """
-
-    number: str
-    prefix: str = ""
-    suffix: str = ""
-    brackets: bool = False
-
-    @property
-    def unit(self) -> str:
-        """The currency or "%"; "" for a plain number."""
-        unit = (self.prefix or self.suffix).strip(SPACES)
-        return _SAME.get(unit, unit)
-
-
-@dataclass(frozen=True)
 class Style:
-    """How the amounts of a column are written."""
+    """What stands around a number, such as "$" and brackets in "($1,234.50)"."""
 
-    prefix: str = ""
+    prefix: str = ""  # the currency or "%", with the blanks between it and the digits
     suffix: str = ""
-    brackets: bool = False
+    brackets: bool = False  # for a minus
 
     @property
     def unit(self) -> str:
-        """The currency or "%" as it is written; "" for plain numbers in brackets."""
+        """The currency or "%" as it is written; "" for a plain number."""
         return (self.prefix or self.suffix).strip(SPACES)
+
+    @property
+    def currency(self) -> str:
+        """The unit, the same for a sign and its code."""
+        return _SAME.get(self.unit, self.unit)
 
     def write(self, number: str) -> str:
         """Return a number, such as "-12.50", as the column would show it."""
@@ -79,8 +59,15 @@ class Style:
     def read(self, text: str) -> str:
         """Return the number in a text, or the text if it is no amount in this unit."""
         amount = read_amount(text)
-        mine = Amount("", self.prefix, self.suffix).unit
-        return amount.number if amount is not None and amount.unit in ("", mine) else text
+        is_mine = amount is not None and amount.style.currency in ("", self.currency)
+        return amount.number if amount is not None and is_mine else text
+
+
+class Amount(NamedTuple):
+    """A number, with a minus if it is negative, and what stands around it."""
+
+    number: str
+    style: Style
 
 
 def read_amount(text: str) -> Amount | None:
@@ -88,21 +75,21 @@ def read_amount(text: str) -> Amount | None:
 
     Examples
     --------
-    >>> from leafkernel.cli._amounts import read_amount
-    >>> read_amount("(1,234.50)").number, read_amount("148,42 €").unit
-    ('-1,234.50', 'EUR')
+    >>> from leafkernel.tables._amounts import read_amount
+    >>> read_amount("(1,234.50)").number, read_amount("148,42 €").style.unit
+    ('-1,234.50', '€')
     """
     match = _AMOUNT.fullmatch(text)
     if match is None:
         return None
     part = match.groupdict(default="")
     doubled = part["prefix"] and part["suffix"]
-    minus = part["outer"] + part["inner"]
-    if bool(part["open"]) != bool(part["close"]) or len(minus) + bool(part["open"]) > 1 or doubled:
+    minus, brackets = part["outer"] + part["inner"], bool(part["open"])
+    if brackets != bool(part["close"]) or len(minus) + brackets > 1 or doubled:
         return None
-    is_negative = part["open"] or minus in ("-", "\N{MINUS SIGN}")
+    is_negative = brackets or minus in ("-", "\N{MINUS SIGN}")
     number = ("-" if is_negative else "") + part["number"]
-    return Amount(number, part["prefix"], part["suffix"], bool(part["open"]))
+    return Amount(number, Style(part["prefix"], part["suffix"], brackets))
 
 
 def sign_of(text: str) -> str:
@@ -114,9 +101,7 @@ def sign_of(text: str) -> str:
     if amount is None:
         return show_sign(text)
     sign = show_sign(amount.number)
-    if sign in _OTHER and amount.unit not in ("", "%"):
-        return _OTHER[sign]
-    return sign
+    return sign if amount.style.unit in ("", "%") else _OTHER.get(sign, sign)
 
 
 def find_style(texts: Iterable[str]) -> tuple[Style | None, tuple[str, ...]]:
@@ -125,15 +110,15 @@ def find_style(texts: Iterable[str]) -> tuple[Style | None, tuple[str, ...]]:
     The style is None if the column has plain numbers only, or several units.
     """
     amounts = [amount for amount in map(read_amount, texts) if amount is not None]
-    written = {amount.unit: (amount.prefix or amount.suffix).strip(SPACES) for amount in amounts}
-    units = Counter(amount.unit for amount in amounts if amount.unit)
-    brackets = any(amount.brackets for amount in amounts)
+    styles = [amount.style for amount in amounts]
+    written = {style.currency: style.unit for style in styles if style.unit}
+    units = Counter(style.currency for style in styles if style.unit)
     if len(units) > 1:
         return None, tuple(written[unit] for unit, _ in units.most_common())
+    brackets = any(style.brackets for style in styles)
     # Brackets around whole numbers only are no minus: (1), (2) and (3) may be footnotes.
-    notes = all(each.brackets and each.number[1:].isdigit() for each in amounts)
+    notes = all(each.style.brackets and each.number[1:].isdigit() for each in amounts)
     if not units and (not brackets or notes):
         return None, ()
-    around = Counter((each.prefix, each.suffix) for each in amounts if each.unit or not units)
-    prefix, suffix = around.most_common(1)[0][0]
-    return Style(prefix, suffix, brackets), tuple(units)
+    around = Counter((each.prefix, each.suffix) for each in styles if each.unit or not units)
+    return Style(*around.most_common(1)[0][0], brackets), tuple(units)

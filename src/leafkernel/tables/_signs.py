@@ -50,7 +50,6 @@ _GROUPED = {
     if between
 }
 _WITHOUT = {form: str.maketrans("", "", between) for form, (_, between) in NUMBER_FORMS.items()}
-_SPACES, _APOSTROPHES = frozenset(SPACES), frozenset(APOSTROPHES)
 
 
 class Stated(NamedTuple):
@@ -76,10 +75,10 @@ class Evidence:
     def __init__(self) -> None:
         self._shown: defaultdict[int, Counter[str]] = defaultdict(Counter)
 
-    def add(self, column: int, sign: str) -> bool:
-        """Count the sign that a value of a column shows; return whether that is enough."""
+    def add(self, column: int, sign: str, count: int = 1) -> bool:
+        """Count the sign that values of a column show; return whether that is enough."""
         shown = self._shown[column]
-        shown[sign] += 1
+        shown[sign] += count
         return shown[sign] >= _ENOUGH and sign in _SHOWN
 
     def decide(self, stated: Stated = UNSTATED, *, comma: str = ".") -> dict[int, Signs]:
@@ -145,7 +144,7 @@ def show_sign(text: str) -> str:
 
     Examples
     --------
-    >>> from leafkernel.cli._signs import show_sign
+    >>> from leafkernel.tables._signs import show_sign
     >>> [show_sign(text) for text in ("0.125", "1.234,5", "1.234.567", "33.932", "1,500", "12")]
     ['.', ',', ',', '?.', '?,', '']
     """
@@ -157,13 +156,10 @@ def show_sign(text: str) -> str:
 def form_of(texts: list[str], decimal: str) -> str:
     """Return the form in which numbers with this decimal sign are written."""
     commas = any("," in text and show_sign(text) for text in texts)
-    if any(_SPACED.fullmatch(text) for text in texts if not _SPACES.isdisjoint(text)):
+    signs = set("".join(texts))
+    if not signs.isdisjoint(SPACES) and any(map(_SPACED.fullmatch, texts)):
         return "spaces and decimal commas" if decimal == "," and commas else "spaces"
-    if any(
-        _GROUPED["apostrophes"].fullmatch(text)
-        for text in texts
-        if not _APOSTROPHES.isdisjoint(text)
-    ):
+    if not signs.isdisjoint(APOSTROPHES) and any(map(_GROUPED["apostrophes"].fullmatch, texts)):
         return "apostrophes"
     if commas:
         return "thousands" if decimal == "." else "decimal commas"

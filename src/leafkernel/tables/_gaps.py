@@ -7,16 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from leafkernel.cli._dates import DATE_FORMS
-from leafkernel.cli._forced import read_as
-from leafkernel.cli._kinds import find_kind, order_of
-from leafkernel.cli._signs import NUMBER_FORMS, Signs, from_plain, to_plain
-from leafkernel.cli._values import Values, read_values, settle
-
-Mask = npt.NDArray[np.bool_]
+from leafkernel.tables._dates import DATE_FORMS
+from leafkernel.tables._frames import PandasTable
+from leafkernel.tables._kinds import understand
+from leafkernel.tables._signs import NUMBER_FORMS, Signs, from_plain, to_plain
+from leafkernel.tables._values import Mask, Values, object_array, read_values
 
 _PLAIN = re.compile(r"[-+]?\d*(\.\d+)?")
 _EXPONENT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
@@ -29,24 +26,12 @@ _NOT_FILLED = (*DATE_FORMS, "durations")
 
 @dataclass(frozen=True)
 class GappyColumn:
-    """A column that helps to fill others, and is filled itself where it has gaps.
-
-    Attributes
-    ----------
-    name : str
-        Its name.
-    raw : Series
-        The column as it was read.
-    values : Values
-        The same as numbers or text.
-    gaps : ndarray of bool of shape (n,)
-        Where the file has no value.
-    """
+    """A column that helps to fill others, and is filled itself where it has gaps."""
 
     name: str
-    raw: Any
-    values: Values
-    gaps: Mask
+    raw: Any  # the Series as it was read
+    values: Values  # the same as numbers or text
+    gaps: Mask  # where the file has no value
 
     @classmethod
     def of(
@@ -56,17 +41,12 @@ class GappyColumn:
 
         ``wanted`` is what the user says that it is. Text in a column of numbers is then missing.
         """
-        as_read = read_values(raw)
-        if wanted is not None:
-            values = read_as(as_read, wanted, name, signs)
-            return cls(name, raw, values, values.missing())
-        values = settle(as_read, signs)
-        kind = find_kind(name, values, np.asarray(raw.index))
+        values, kind = understand(name, raw, signs, np.asarray(raw.index), wanted)
         if kind not in ("number", "category", "constant"):
             return None
-        # What is infinite is missing to a forest, but not in the file.
-        gaps = raw.isna().to_numpy() if as_read.texts is None else as_read.missing()
-        return cls(name, raw, values, np.asarray(gaps, dtype=bool))
+        # Infinity, and text among numbers, are missing to a forest, but not in the file.
+        gaps = read_values(raw).missing() if wanted is None else values.missing()
+        return cls(name, raw, values, gaps)
 
     def typed(self) -> GappyColumn:
         """Return the column with numbers for text, if all of its text is numbers."""
@@ -87,7 +67,7 @@ class GappyColumn:
         """Return the column as the imputer takes it."""
         if self.values.numbers is not None:
             return self.values.numbers
-        return pd.Categorical(self.values.labels(), categories=list(order_of(self.values)))
+        return pd.Categorical(self.values.labels(), categories=list(self.values.categories()))
 
     def filled(self, found: Any, *, as_text: bool) -> Any:
         """Return the column as it was read, with what was found in its gaps.
@@ -101,35 +81,24 @@ class GappyColumn:
             not stay whole.
         """
         here = np.asarray(found)[self.gaps]
-        if self.values.numbers is None:
-            return self._put(self._as_read(here))
-        present = self.values.numbers[~np.isnan(self.values.numbers)]
-        whole = bool((present == np.round(present)).all())
-        numbers = np.asarray(here, dtype=np.float64)
-        numbers = np.round(numbers) if whole else numbers
-        if not pd.api.types.is_numeric_dtype(self.raw.dtype):
-            return self._put(self._written(numbers))
-        numbers = np.array([float(f"{x:.6g}") for x in numbers]) if not whole else numbers
-        if pd.api.types.is_integer_dtype(self.raw):
-            filled = self.raw.copy()
-            filled[self.gaps] = numbers.astype(np.int64)
-            return filled
-        filled = self.raw.astype(float)
-        filled[self.gaps] = numbers
-        if whole and as_text and bool(np.isfinite(filled.to_numpy()).all()):
+        numbers, is_text = self.values.numbers, not pd.api.types.is_numeric_dtype(self.raw.dtype)
+        whole = False
+        if numbers is None:  # the values that have these labels in the file: True for "True", say
+            known = zip(self.values.labels()[~self.gaps], self.raw[~self.gaps], strict=True)
+            here = object_array(map(dict(known).get, here))
+        else:
+            present = numbers[~np.isnan(numbers)]
+            whole = bool((present == np.round(present)).all())
+            here = here.astype(np.float64)
+            here = np.round(here) if whole else here
+            if is_text:
+                here = object_array(self._written(here))
+            elif not whole:
+                here = np.array([float(f"{x:.6g}") for x in here])
+        filled = PandasTable(self.raw.to_frame()).completed({0: (self.gaps, here)}).iloc[:, 0]
+        if whole and as_text and not is_text and bool(np.isfinite(filled.to_numpy()).all()):
             return filled.astype("int64")
-        return filled.astype(self.raw.dtype)
-
-    def _put(self, here: Any) -> Any:
-        filled = self.raw.astype(object).copy()
-        filled[self.gaps] = here
-        return filled if self.raw.dtype == object else filled.astype(self.raw.dtype)
-
-    def _as_read(self, labels: Any) -> list[Any]:
-        """Return the values that have these labels in the file: True for "True", say."""
-        known = self.values.labels()[~self.gaps]
-        read = dict(zip(known, self.raw[~self.gaps], strict=True))
-        return [read[label] for label in labels]
+        return filled
 
     def _written(self, numbers: Any) -> list[str]:
         """Return numbers in the style of the column: decimals, thousands, currency."""

@@ -1,0 +1,98 @@
+"""Reading Parquet, Feather and Arrow files, a batch of rows at a time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow
+from pyarrow import ipc
+from pyarrow.parquet import ParquetFile
+
+from leafkernel.tables._amounts import sign_of
+from leafkernel.tables._formats import PARQUET, STREAM
+from leafkernel.tables._layout import Source
+from leafkernel.tables._missing import missing_notes
+from leafkernel.tables._room import (
+    CELL_BYTES,
+    TEXT_BYTES,
+    ReadOptions,
+    check_room,
+    choose_rows,
+    explain_damage,
+    finish,
+    take_rows,
+)
+from leafkernel.tables._signs import Evidence
+from leafkernel.tables._values import read_values
+from leafkernel.tables.errors import FileError
+
+_INTEGERS = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
+
+
+def read_arrow(file: Source, options: ReadOptions) -> Any:
+    """Read a Parquet or Feather file or an Arrow stream, as ``read_text`` reads text."""
+    try:
+        with explain_damage(file.name, options.remedy):
+            schema, n_rows, batches = _open(file.path, file.kind)
+            n_text = sum(not pyarrow.types.is_primitive(each) for each in schema.types)
+            a_row = CELL_BYTES * len(schema) + TEXT_BYTES * n_text
+            needed = file.path.stat().st_size + a_row * n_rows
+            check_room(file.name, needed, n_rows, options)
+            rows = choose_rows(n_rows, options)
+            frame = _to_frame(take_rows(batches, schema, rows))
+    except (pyarrow.ArrowException, ValueError) as error:
+        said = str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else "no words"
+        raise FileError(
+            f"{file.name} could not be read as {file.kind}; it is cut off, damaged, or not one "
+            f"({said}). Copy or download it again."
+        ) from error
+    evidence, words = Evidence(), Counter[str]()
+    for j in range(frame.shape[1]):
+        values = read_values(frame.iloc[:, j])
+        words += values.words
+        for value in () if values.objects is None or values.nested else set(values.objects):
+            if isinstance(value, str):
+                evidence.add(j, sign_of(value.strip()))
+    frame.attrs["signs"] = evidence.decide(options.stated)
+    return finish(frame, rows, n_rows, missing_notes(words))
+
+
+def _open(path: Path, kind: str) -> tuple[Any, int, Iterator[Any]]:
+    """Return the columns of a file, the number of its rows, and its batches of rows."""
+    if kind == PARQUET:
+        parquet = ParquetFile(path)
+        return parquet.schema_arrow, parquet.metadata.num_rows, parquet.iter_batches()
+
+    def reader() -> Any:
+        source = pyarrow.memory_map(str(path))
+        return ipc.open_stream(source) if kind == STREAM else ipc.open_file(source)
+
+    def batches() -> Iterator[Any]:
+        found = reader()
+        return found if kind == STREAM else map(found.get_batch, range(found.num_record_batches))
+
+    # The file says nothing of its rows: count them, holding one batch at a time.
+    return reader().schema, sum(batch.num_rows for batch in batches()), batches()
+
+
+def _to_frame(table: Any) -> Any:
+    """Return a table as a data frame, without what pandas noted in the file.
+
+    An index in the file is a column like others. Names may occur twice, so they are set last.
+    Whole numbers with gaps stay whole: as floats, long ones would run together.
+    """
+    names = table.column_names
+    table = table.rename_columns([str(i) for i in range(len(names))])
+    gappy = {column.type for column in table.columns if column.null_count}
+    whole = {getattr(pyarrow, x.lower())(): getattr(pd, f"{x}Dtype")() for x in _INTEGERS}
+    frame = table.to_pandas(
+        ignore_metadata=True,
+        date_as_object=False,
+        types_mapper=lambda each: whole.get(each) if each in gappy else None,
+    )
+    frame.columns = names
+    return frame
