@@ -311,12 +311,24 @@ def test_a_flipped_bit_in_any_file_is_found(saved):
     ForestProximity.load(folder)
 
 
+def test_a_flipped_bit_anywhere_in_the_manifest_is_found(saved):
+    _, folder = saved
+    path = folder / "saved.json"
+    good = path.read_bytes()
+    for at in range(0, len(good), 7):
+        spoiled = bytearray(good)
+        spoiled[at] ^= 1 << at % 7
+        path.write_bytes(spoiled)
+        with pytest.raises(DamagedError):
+            ForestProximity.load(folder, verify=False)
+
+
 def test_a_file_that_is_cut_short_or_gone_is_found_without_checksums(saved):
     _, folder = saved
     for path in files_of(folder):
         good = path.read_bytes()
         path.write_bytes(good[: len(good) // 2])
-        with pytest.raises(DamagedError):
+        with pytest.raises(DamagedError, match=r"bytes were written|saved\.json is damaged"):
             ForestProximity.load(folder, verify=False)
         path.unlink()
         with pytest.raises((DamagedError, FileNotFoundError)):
