@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from leafkernel._validation import count_threads
 from leafkernel.forests._trees import Tree
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._paths import TreePaths
@@ -17,7 +19,10 @@ from leafkernel.weighting import Weighting
 Array = npt.NDArray[Any]
 
 # Bits that are added up at once, so that they take little memory: rows × neighbors × features.
-_BITS_AT_ONCE = 1 << 23
+_BITS_AT_ONCE = 1 << 22
+# Groups of trees that threads share. Their number is fixed, so that results do not depend on the
+# number of threads.
+_GROUPS = 8
 
 
 @dataclass(frozen=True)
@@ -91,52 +96,72 @@ def explain_neighbors(
     if X is not None:
         product = prox._product(X)
         leaf, query = product.rows.leaf, product.query
-    for begin in range(0, n, step):
-        rows = slice(begin, min(begin + step, n))
-        mine = leaf[rows], query.rows(rows)
-        bits, found.trees[rows] = _bits(prox, trees, *mine, neighbors[rows], n_features)
-        total = bits.sum(axis=2, keepdims=True)
-        shares = np.divide(bits, total, out=np.zeros_like(bits), where=total > 0)
-        top = np.argsort(-shares, axis=2, kind="stable")[:, :, :m]
-        best = np.take_along_axis(shares, top, axis=2)
-        found.shares[rows] = best
-        found.features[rows] = np.where(best > 0, top, -1)
+    groups = np.array_split(np.arange(leaf.shape[1]), _GROUPS)
+    with ThreadPoolExecutor(count_threads(prox.n_jobs)) as threads:
+        for begin in range(0, n, step):
+            rows = slice(begin, min(begin + step, n))
+            pairs = _Pairs(leaf[rows], query.rows(rows), neighbors[rows])
+            parts = threads.map(lambda g, p=pairs: _bits(prox, trees, p, g, n_features), groups)
+            bits, found.trees[rows] = (sum(part) for part in zip(*parts, strict=True))
+            total = bits.sum(axis=2, keepdims=True)
+            shares = np.divide(bits, total, out=np.zeros_like(bits), where=total > 0)
+            top = np.argsort(-shares, axis=2, kind="stable")[:, :, :m]
+            best = np.take_along_axis(shares, top, axis=2)
+            found.shares[rows] = best
+            found.features[rows] = np.where(best > 0, top, -1)
     return found
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Samples and their neighbors.
+
+    Attributes
+    ----------
+    leaf : ndarray of shape (r, T)
+        The leaves of the samples.
+    query : Weighting
+        Their weights.
+    neighbors : ndarray of int64 of shape (r, k)
+        Training samples.
+    """
+
+    leaf: Array
+    query: Weighting
+    neighbors: npt.NDArray[np.int64]
 
 
 def _bits(
     prox: ForestProximity,
     trees: Sequence[Tree],
-    mine: Array,
-    query: Weighting,
-    neighbors: Array,
+    pairs: _Pairs,
+    columns: Iterable[int],
     n_features: int,
 ) -> tuple[Array, Array]:
     """Return the bits of each feature for each pair, (r, k, p), and the number of shared trees.
 
-    ``mine`` are the leaves of the samples, shape (r, T), and ``query`` their weights.
+    Both count some of the trees, given as columns of the leaves.
     """
     kernel, stats = prox.kernel_, prox.kernel_.forest
-    bits = np.zeros((*neighbors.shape, n_features), dtype=np.float32)
-    shared = np.zeros(neighbors.shape, dtype=np.int64)
+    shape, other = pairs.neighbors.shape, pairs.neighbors.ravel()
+    bits = np.zeros((len(other), n_features), dtype=np.float32)
+    shared = np.zeros(len(other), dtype=np.int64)
     # A symmetrized kernel has each tree twice: once for either side.
-    for column in range(mine.shape[1]):
+    for column in columns:
         t = column % stats.n_trees
         begin, end = stats.leaf_offsets[t], stats.leaf_offsets[t + 1]
-        theirs = kernel.leaf[neighbors, column]
-        row, place = np.nonzero(theirs == mine[:, column, None])
+        mine, theirs = (np.ascontiguousarray(side[:, column]) for side in (pairs.leaf, kernel.leaf))
+        same = np.flatnonzero(theirs[other] == np.repeat(mine, shape[1]))
         if column < stats.n_trees:
-            shared[row, place] += 1
-        other = neighbors[row, place]
-        adds = query.in_tree(mine, column, row)
-        adds *= kernel.reference.in_tree(kernel.leaf, column, other)
+            shared[same] += 1
+        # Columns of weights and then pairs of them, because columns are read in one go.
+        adds = pairs.query.in_tree(pairs.leaf, column)[same // shape[1]]
+        adds *= kernel.reference.in_tree(kernel.leaf, column)[other[same]]
         counts = adds > 0
-        if not counts.any():
-            continue
-        row, place, adds = row[counts], place[counts], adds[counts]
-        leaves, leaf_of = np.unique(mine[row, column], return_inverse=True)
-        paths = TreePaths.of(trees[t], stats.leaf_mass[begin:end])
+        same, adds = same[counts], adds[counts]
         first = begin + (column >= stats.n_trees) * stats.n_leaves
-        by_leaf = paths.bits_by_feature(leaves - first, n_features)
-        bits[row, place] += (adds[:, None] * by_leaf[leaf_of]).astype(np.float32)
-    return bits, shared
+        leaves, leaf_of = np.unique(mine[same // shape[1]] - first, return_inverse=True)
+        paths = TreePaths.of(trees[t], stats.leaf_mass[begin:end])
+        by_leaf = paths.bits_by_feature(leaves, n_features)
+        bits[same] += (adds[:, None] * by_leaf[leaf_of]).astype(np.float32)
+    return bits.reshape(*shape, n_features), shared.reshape(shape)
