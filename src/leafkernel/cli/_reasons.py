@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from rich.cells import cell_len, set_cell_size
 
 from leafkernel._validation import shorten
 from leafkernel.cli._dates import DATE_FORMS
@@ -20,7 +19,7 @@ from leafkernel.tasks.pair_explanation import PairExplanation
 
 _LONGEST = 28  # letters of a value or a name
 _MOST_CATEGORIES = 4
-_EXACT = 1e15  # whole numbers below are written with all digits
+EXACT = 1e15  # whole numbers below are written with all digits
 
 
 @dataclass(frozen=True)
@@ -61,60 +60,50 @@ class ColumnNames:
         is_frame = isinstance(study.X, pd.DataFrame)
         names = [str(name) for name in (prepared.shown if is_frame else prepared.features).columns]
         links = link_features(study.prox, features, study.X, names, columns_are_x=False)
-        found = [None if link is None else names[link] for link in links]
         # A pipeline may have changed the values of a column that keeps its name.
         self._changed = hasattr(forest, "steps") or hasattr(forest, "best_estimator_")
-        if self._changed:
-            found = [
-                _column_of(feature, names) if name is None else name
-                for feature, name in zip(features, found, strict=True)
-            ]
-        self._names = [
-            feature if name is None else name for feature, name in zip(features, found, strict=True)
-        ]
-        self._linked = [name is not None for name in found]
+        self._names, self._linked = [], []
+        for feature, link in zip(features, links, strict=True):
+            name = None if link is None else names[link]
+            if name is None and self._changed:
+                name = _column_of(feature, names)
+            self._names.append(feature if name is None else name)
+            self._linked.append(name is not None)
         self._columns = {column.name: column for column in prepared.columns}
 
-    def together(
-        self, pair: PairExplanation, first: Mapping[str, Any], second: Mapping[str, Any]
-    ) -> list[Reason]:
-        """Return what keeps a pair together, given the values of both; the most important first."""
-        weights = {f: float(pair.shares[f]) for f in np.flatnonzero(pair.bits > 0).tolist()}
-        where = {f: self._within(f, pair, first, second) for f in weights}
-        return self._reasons(weights, where, first, second)
+    def reasons(
+        self, pair: PairExplanation, *values: Mapping[str, Any]
+    ) -> tuple[list[Reason], list[Reason]]:
+        """Return what keeps a pair together, and at which columns it parts.
 
-    def apart(
-        self, pair: PairExplanation, first: Mapping[str, Any], second: Mapping[str, Any]
-    ) -> list[Reason]:
-        """Return at which columns a pair parts, given the values of both; the most often first."""
-        weights = {f: float(pair.parted_in[f]) for f in np.flatnonzero(pair.parted_in).tolist()}
-        where = {f: self._at(f, pair) for f in weights}
-        return self._reasons(weights, where, first, second)
+        ``values`` are those of the two rows, by column. The most important reasons come first.
+        """
+        held, parted = np.flatnonzero(pair.bits > 0), np.flatnonzero(pair.parted_in)
+        within = [self._within(f, pair, values) for f in held.tolist()]
+        at = [self._at(f, pair) for f in parted.tolist()]
+        return (
+            self._add_up(held.tolist(), pair.shares[held].tolist(), within, values),
+            self._add_up(parted.tolist(), pair.parted_in[parted].tolist(), at, values),
+        )
 
-    def _reasons(
+    def _add_up(
         self,
-        weights: dict[int, float],
-        where: dict[int, str],
-        first: Mapping[str, Any],
-        second: Mapping[str, Any],
+        features: list[int],
+        weights: list[float],
+        where: list[str],
+        values: Sequence[Mapping[str, Any]],
     ) -> list[Reason]:
         """Add up the features of each column."""
-        by_name: dict[str, list[int]] = {}
-        for f in weights:
-            by_name.setdefault(self._names[f], []).append(f)
-        reasons = []
-        for name, features in by_name.items():
-            is_column = self._linked[features[0]]
-            values = self._say(name, first.get(name)), self._say(name, second.get(name))
-            reasons.append(
-                Reason(
-                    name,
-                    sum(weights[f] for f in features),
-                    values if is_column else ("", ""),
-                    where[features[0]] if len(features) == 1 else "",
-                )
-            )
-        return sorted(reasons, key=lambda reason: -reason.weight)
+        found: dict[str, Reason] = {}
+        for f, weight, place in zip(features, weights, where, strict=True):
+            name = self._names[f]
+            before = found.get(name)
+            if before is not None:
+                found[name] = replace(before, weight=before.weight + weight, where="")
+                continue
+            texts = [self._say(name, row.get(name)) if self._linked[f] else "" for row in values]
+            found[name] = Reason(name, float(weight), (texts[0], texts[1]), place)
+        return sorted(found.values(), key=lambda reason: -reason.weight)
 
     def _is_unseen(self, name: str, value: Any) -> bool:
         """Return whether a value is a category that the forest was not trained with."""
@@ -129,27 +118,27 @@ class ColumnNames:
     def _column(self, feature: int) -> Column | None:
         return self._columns.get(self._names[feature]) if self._linked[feature] else None
 
-    def _within(
-        self, f: int, pair: PairExplanation, first: Mapping[str, Any], second: Mapping[str, Any]
-    ) -> str:
+    def _within(self, f: int, pair: PairExplanation, values: Sequence[Mapping[str, Any]]) -> str:
+        """Say for which values of a feature a pair stays together."""
         low, high = float(pair.low[f]), float(pair.high[f])
         if np.isnan(low) or (self._changed and self._linked[f]):
             return ""
         if low == np.inf:
             return "missing"
         column, name = self._column(f), self._names[f]
-        values = [row.get(name) for row in (first, second)]
+        both = [row.get(name) for row in values]
         if column is not None and column.categories:
             held = [each for k, each in enumerate(column.categories) if low < k <= high]
             is_any = len(held) == len(column.categories)
             text = "any" if is_any else shorten([text_of(x) for x in held], _MOST_CATEGORIES)
         else:
-            text = _interval(low, high, "" if column is None else column.form, values)
-        is_lost = any(is_missing(value) or self._is_unseen(name, value) for value in values)
+            text = _interval(low, high, "" if column is None else column.form, both)
+        is_lost = any(is_missing(value) or self._is_unseen(name, value) for value in both)
         also = is_lost and self._linked[f] and pair.missing_stays[f]
         return f"{text} or missing" if also else text
 
     def _at(self, f: int, pair: PairExplanation) -> str:
+        """Say about where a pair parts at a feature."""
         column = self._column(f)
         coded = column is not None and column.categories
         thresholds = pair.partings.thresholds[pair.partings.features == f]
@@ -203,32 +192,10 @@ def text_of(value: Any) -> str:
         text = str(pd.Timestamp(value))
         return text.removesuffix(" 00:00:00").removesuffix(":00")
     if isinstance(value, (float, np.floating)):
-        whole = float(value).is_integer() and abs(value) < _EXACT
+        whole = float(value).is_integer() and abs(value) < EXACT
         return str(int(value)) if whole else f"{value:.7g}"
     text = " ".join(str(value).split())
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-
-
-def say_number(value: float) -> str:
-    """Return a number that was computed, rounded so that people can read it."""
-    return f"{value:.0f}" if 1e5 <= abs(value) < _EXACT else f"{value:.4g}"
-
-
-def grid(heads: Sequence[str], lines: Iterable[Sequence[str]], right: Iterable[str]) -> list[str]:
-    """Return lines of text in columns, of which those with some heads stand on the right."""
-    rows = [list(heads), *map(list, lines)]
-    widths = [max(cell_len(row[j]) for row in rows) for j in range(len(heads))]
-    on_right = set(right)
-    texts = []
-    for row in rows:
-        cells = [
-            " " * (width - cell_len(cell)) + cell
-            if head in on_right
-            else set_cell_size(cell, width)
-            for head, cell, width in zip(heads, row, widths, strict=True)
-        ]
-        texts.append("  " + "  ".join(cells).rstrip())
-    return texts
 
 
 def values_at(shown: pd.DataFrame, row: int) -> dict[str, Any]:

@@ -7,20 +7,8 @@ from typing import Annotated
 import typer
 
 import leafkernel
-from leafkernel.cli._command import add_command
-from leafkernel.cli._usage import SayingGroup
-from leafkernel.cli.commands import (
-    benchmark,
-    demo,
-    embed,
-    explain,
-    explore,
-    impute,
-    neighbors,
-    outliers,
-    predict,
-    prototypes,
-)
+from leafkernel.cli._command import SayingGroup, add_command
+from leafkernel.cli.commands import COMMANDS
 
 app = typer.Typer(
     name="leafkernel",
@@ -33,17 +21,8 @@ app = typer.Typer(
     epilog="Exit codes: 0 success, 1 unexpected error, 2 wrong options, 3 a file that cannot be "
     "read or written or does not fit in memory, 4 a table that cannot be used, 130 interrupted.",
 )
-
-add_command(app, explore.explore, *explore.EXAMPLES)
-add_command(app, demo.demo, *demo.EXAMPLES)
-add_command(app, predict.predict, *predict.EXAMPLES)
-add_command(app, explain.explain, *explain.EXAMPLES)
-add_command(app, neighbors.neighbors, *neighbors.EXAMPLES)
-add_command(app, outliers.outliers, *outliers.EXAMPLES)
-add_command(app, prototypes.prototypes, *prototypes.EXAMPLES)
-add_command(app, impute.impute, *impute.EXAMPLES)
-add_command(app, embed.embed, *embed.EXAMPLES)
-add_command(app, benchmark.benchmark, *benchmark.EXAMPLES)
+for _command in COMMANDS:
+    add_command(app, _command)
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - Typer calls it

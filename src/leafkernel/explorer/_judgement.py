@@ -116,3 +116,10 @@ class Judgement:
                 "text": f"{spread:.4g}",
             },
         }
+
+    def line(self) -> str:
+        """Say the score in one line."""
+        score = self.score()
+        baseline = score.get("baseline")
+        beside = f" ({baseline['label']}: {baseline['text']})" if baseline else ""
+        return f"{score['label']} {score['text']}{beside}"

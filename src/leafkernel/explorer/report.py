@@ -48,12 +48,15 @@ class Report:
         Rows on the page.
     data : str
         All that the page shows, packed.
+    judgement : Judgement
+        What the rows predict of each other.
     """
 
     title: str
     score_text: str
     n_rows: int
     data: str
+    judgement: Judgement
 
     def html(self) -> str:
         """Return the page.
@@ -243,10 +246,8 @@ def build_report(
         **rows.followed_by(new).describe(blob, name, prox.n_trees_),
         "prototypes": typical,
     }
-    baseline = score.get("baseline")
-    beside = f" ({baseline['label']}: {baseline['text']})" if baseline else ""
-    line = f"{score['label'][0].lower()}{score['label'][1:]} {score['text']}{beside}"
-    return Report(title, line, n, blob.encode(header))
+    line = judgement.line()
+    return Report(title, line[0].lower() + line[1:], n, blob.encode(header), judgement)
 
 
 def _check_rows(prox: ForestProximity, X: Any, y: Any, shown: Any, ids: Any, positions: Any) -> int:

@@ -13,9 +13,9 @@ import pandas as pd
 
 from leafkernel import ForestProximity
 from leafkernel._memory import format_bytes
-from leafkernel.cli._options import ForestOptions, OutputOptions, TableOptions
 from leafkernel.cli._output import Talk, check_output
 from leafkernel.cli._train import Study, begin
+from leafkernel.cli.commands import Benchmark
 from leafkernel.explorer._judgement import Judgement
 
 # What takes less is timed again, and the median counts.
@@ -24,18 +24,12 @@ _SHORT, _TIMES = 0.5, 3
 Result = TypeVar("Result")
 
 
-def benchmark(
-    talk: Talk,
-    source: TableOptions,
-    forest: ForestOptions,
-    writing: OutputOptions,
-    subset: int,
-) -> None:
+def benchmark(talk: Talk, options: Benchmark) -> None:
     """Time the steps on a table."""
-    check_output(writing.output, source.table)
-    study = begin(talk, source, forest)
-    lines = [*_of_all(talk, study), *_of_some(talk, study, subset, forest)]
-    talk.result(pd.DataFrame(lines), writing, lines=study.lines(), about=study.about())
+    check_output(options)
+    study = begin(talk, options)
+    lines = [*_of_all(talk, study), *_of_some(talk, study, options)]
+    talk.result(pd.DataFrame(lines), options, lines=study.lines(), about=study.about())
 
 
 def _of_all(talk: Talk, study: Study) -> list[dict[str, Any]]:
@@ -48,19 +42,15 @@ def _of_all(talk: Talk, study: Study) -> list[dict[str, Any]]:
     talk.step("leafkernel on all rows")
     expected = prox.forecast()
     lines = [] if study.seconds is None else [_line("growing the forest", n, study.seconds)]
-    lines += [
-        _line("fit, from a grown forest", n, _timed(fit)[0]),
-        _line(
-            "10 nearest rows of each", n, _timed(lambda: prox.kneighbors(None, min(10, n - 1)))[0]
-        ),
-        _line(
-            "predictions of each by the others", n, _timed(lambda: Judgement.of(prox, study.y))[0]
-        ),
-    ]
+    steps: dict[str, Callable[[], Any]] = {
+        "fit, from a grown forest": fit,
+        "10 nearest rows of each": lambda: prox.kneighbors(None, min(10, n - 1)),
+        "predictions of each by the others": lambda: Judgement.of(prox, study.y),
+    }
+    lines += [_line(step, n, _timed(run)[0]) for step, run in steps.items()]
     if expected.fits:
         seconds, P = _timed(prox.proximity)
-        size = P.data.nbytes + P.indices.nbytes + P.indptr.nbytes
-        lines.append(_line("all proximities, sparse", n, seconds, size))
+        lines.append(_line("all proximities, sparse", n, seconds, _size(P)))
     else:
         talk.note(
             f"All proximities would take about {format_bytes(expected.bytes)}, more than is free; "
@@ -72,13 +62,13 @@ def _of_all(talk: Talk, study: Study) -> list[dict[str, Any]]:
     return lines
 
 
-def _of_some(talk: Talk, study: Study, subset: int, options: ForestOptions) -> list[dict[str, Any]]:
+def _of_some(talk: Talk, study: Study, options: Benchmark) -> list[dict[str, Any]]:
     """Time Breiman's proximity of some rows, made by us and tree by tree with NumPy."""
     model, n = study.prox.forest_, len(study.y)
     if not hasattr(model, "apply"):
         talk.note(f"{type(model).__name__} has no apply(), so there is no obvious way to time.")
         return []
-    rows = np.sort(np.random.default_rng(options.seed).permutation(n)[:subset])
+    rows = np.sort(np.random.default_rng(options.seed).permutation(n)[: options.subset])
     X = study.X[rows] if isinstance(study.X, np.ndarray) else study.X.iloc[rows]
     y = study.y[rows]
 
@@ -98,9 +88,8 @@ def _of_some(talk: Talk, study: Study, subset: int, options: ForestOptions) -> l
         f"as NumPy, with the same numbers. For all {n:,} rows the dense matrix would take "
         f"{format_bytes(4 * n * n)}."
     )
-    size = P.data.nbytes + P.indices.nbytes + P.indptr.nbytes
     return [
-        _line("all proximities (uniform), leafkernel", len(rows), our_time, size),
+        _line("all proximities (uniform), leafkernel", len(rows), our_time, _size(P)),
         _line("all proximities (uniform), NumPy", len(rows), their_time, dense.nbytes),
     ]
 
@@ -124,6 +113,10 @@ def _timed(run: Callable[[], Result]) -> tuple[float, Result]:
         times.append(perf_counter() - begin_at)
         if len(times) == _TIMES or sum(times) > _SHORT:
             return median(times), result
+
+
+def _size(P: Any) -> int:
+    return int(P.data.nbytes + P.indices.nbytes + P.indptr.nbytes)
 
 
 def _line(step: str, n_rows: int, seconds: float, size: int | None = None) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from math import ceil, floor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,11 +18,11 @@ from leafkernel._validation import shorten
 from leafkernel.cli._dates import DATE_FORMS
 from leafkernel.cli._kinds import quote
 from leafkernel.cli._models import own_numbers, own_probabilities
-from leafkernel.cli._new import NewRows, read_new, taking_rows
-from leafkernel.cli._options import ForestOptions, OutputOptions, TableOptions
+from leafkernel.cli._new import NewRows, taking_rows
 from leafkernel.cli._output import Talk, check_output
 from leafkernel.cli._train import Study, fit, plan
 from leafkernel.cli.columns import Prepared
+from leafkernel.cli.commands import Predict
 from leafkernel.cli.errors import OptionError, TableError
 from leafkernel.cli.files import call
 from leafkernel.tasks import ProximityClassifier, ProximityRegressor, trust_scores
@@ -59,45 +58,36 @@ class Predictions:
     about: dict[str, Any] = field(default_factory=dict)
 
 
-def predict(
-    talk: Talk,
-    source: TableOptions,
-    forest: ForestOptions,
-    writing: OutputOptions,
-    new: Path | None,
-    coverage: float | None,
-) -> None:
+def predict(talk: Talk, options: Predict) -> None:
     """Predict the rows of another table, or those of the table itself out of bag."""
-    check_output(writing.output, source.table, new, forest.model)
-    planned = plan(talk, source, forest)
-    share = _check_coverage(planned.prepared, coverage)
-    # Before the forest is grown, which may take long.
-    others = None if new is None else read_new(talk, planned, new, source)
-    study = fit(talk, source, forest, planned)
-    target = study.y if others is None else others.target(study.prepared)
+    check_output(options)
+    planned = plan(talk, options)
+    share = _check_coverage(planned.prepared, options.coverage)
+    study = fit(talk, options, planned)
+    target = study.y if study.new is None else study.new.target(study.prepared)
     talk.step("predictions")
-    with taking_rows(others):
+    with taking_rows(study.new):
         if study.prepared.task == "classification":
-            found = _classes(talk, study, others)
+            found = _classes(talk, study)
         else:
-            found = _numbers(talk, study, others, share)
+            found = _numbers(talk, study, share)
     lines, about = {**study.lines(), **found.lines}, {**study.about(), **found.about}
-    if others is None:
+    about["new"] = None
+    if study.new is None:
         _note_unknown(talk, study)
-        about |= {"new": None}
     else:
-        said, scores = _score(talk, study, others, target, found)
-        lines["new rows"] = f"{call(others.path)}: {said}"
-        about["new"] = {"table": str(others.path), "rows": len(others.frame), **scores}
+        said, scores = _score(talk, study, study.new, target, found)
+        lines["new rows"] = f"{call(study.new.path)}: {said}"
+        about["new"] = {"table": str(study.new.path), "rows": len(study.new.frame), **scores}
     frame = pd.DataFrame(
         {
-            **(study.names() if others is None else others.names),
+            **study.names_asked(),
             **({} if target is None else {"target": study.shown(target)}),
             "prediction": study.shown(found.predicted),
             **found.columns,
         }
     )
-    talk.result(frame, writing, lines=lines, about=about)
+    talk.result(frame, options, lines=lines, about=about)
 
 
 def _check_coverage(prepared: Prepared, coverage: float | None) -> float:
@@ -120,15 +110,15 @@ def _check_coverage(prepared: Prepared, coverage: float | None) -> float:
 # --- classes
 
 
-def _classes(talk: Talk, study: Study, others: NewRows | None) -> Predictions:
-    classes, shares = _probabilities(talk, study, others)
+def _classes(talk: Talk, study: Study) -> Predictions:
+    classes, shares = _probabilities(talk, study)
     known = ~np.isnan(shares[:, 0])
     best = np.nan_to_num(shares, nan=-1.0).argmax(axis=1)
     predicted = np.array(classes, dtype=object)[best]
     predicted[~known] = None
     found = Predictions(predicted)
     if study.judgement.out_of_bag:
-        trust = trust_scores(study.prox, None if others is None else others.X)
+        trust = trust_scores(study.prox, study.asked)
         found.columns["trust"] = np.where(known, trust, np.nan)
     else:
         talk.note(
@@ -139,20 +129,18 @@ def _classes(talk: Talk, study: Study, others: NewRows | None) -> Predictions:
     return found
 
 
-def _probabilities(
-    talk: Talk, study: Study, others: NewRows | None
-) -> tuple[list[str], npt.NDArray[np.float64]]:
+def _probabilities(talk: Talk, study: Study) -> tuple[list[str], npt.NDArray[np.float64]]:
     """Return the classes and the probability of each, of shape (m, n_classes)."""
     assert study.judgement.classes is not None
     classes = [str(label) for label in study.judgement.classes]
-    if others is None:
+    if study.new is None:
         return classes, study.judgement.averages
-    own = own_probabilities(study.prox.forest_, others.X, classes)
+    own = own_probabilities(study.prox.forest_, study.asked, classes)
     if own is not None:
         return own
     _note_vote(talk, study)
     voting = ProximityClassifier(study.prox).fit(study.X, study.y)
-    return classes, voting.predict_proba(others.X)
+    return classes, voting.predict_proba(study.asked)
 
 
 def _note_vote(talk: Talk, study: Study) -> None:
@@ -166,9 +154,9 @@ def _note_vote(talk: Talk, study: Study) -> None:
 # --- numbers
 
 
-def _numbers(talk: Talk, study: Study, others: NewRows | None, share: float) -> Predictions:
+def _numbers(talk: Talk, study: Study, share: float) -> Predictions:
     regressor = ProximityRegressor(study.prox).fit(study.X, study.y)
-    X = None if others is None else others.X
+    X, is_training = study.asked, study.new is None
     is_calibrated = study.judgement.out_of_bag
     if not is_calibrated:
         talk.note(
@@ -176,13 +164,13 @@ def _numbers(talk: Talk, study: Study, others: NewRows | None, share: float) -> 
             "they are not calibrated. Calibration needs the scheme gap, and this is "
             f"{study.prox.scheme_.name}."
         )
-    with _unwarned() if others is None or is_calibrated else nullcontext():
+    with _unwarned() if is_training or is_calibrated else nullcontext():
         if is_calibrated:
             low, high = regressor.predict_interval(X, coverage=share).T
         else:
             low, high = regressor.predict_quantiles(X, ((1 - share) / 2, (1 + share) / 2)).T
-    own = None if others is None else own_numbers(study.prox.forest_, X)
-    if others is None:
+    own = None if is_training else own_numbers(study.prox.forest_, X)
+    if is_training:
         predicted = study.judgement.predicted
     elif own is not None:
         predicted = own
@@ -198,7 +186,7 @@ def _numbers(talk: Talk, study: Study, others: NewRows | None, share: float) -> 
         about={"coverage": share, "calibrated": is_calibrated},
     )
     said = "calibrated out of bag" if is_calibrated else "not calibrated"
-    if others is None:
+    if is_training:
         covered = _covered(study.y[known], low[known], high[known])
         found.about["covered"] = covered
         said += f"; they hold {covered:.1%} of the targets of the training rows"
