@@ -33,7 +33,7 @@ PARTS = {
     "predicting": ["leafkernel.explorer._judgement:Judgement.of"],
     "outliers": ["leafkernel.explorer.report:outlier_scores"],
     "prototypes": ["leafkernel.explorer.report:prototypes"],
-    "nearest": ["leafkernel.explorer.report:training_rows"],
+    "nearest": ["leafkernel.explorer._rows:PageRows.of"],
     "why": ["leafkernel.explorer._rows:explain_neighbors"],
     "map": ["leafkernel.explorer.report:draw_map"],
     "page": ["leafkernel.explorer._blob:Blob.encode", "leafkernel.explorer.report:Report.save"],

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +24,7 @@ _BITS_AT_ONCE = 1 << 22
 _GROUPS = 8
 
 
-@dataclass(frozen=True)
-class Reasons:
+class Reasons(NamedTuple):
     """The features that decide most that rows are like their neighbors.
 
     Attributes
@@ -42,14 +40,6 @@ class Reasons:
     features: npt.NDArray[np.int64]
     shares: npt.NDArray[np.float32]
     trees: npt.NDArray[np.int64]
-
-    def followed_by(self, other: Reasons) -> Reasons:
-        """Return these reasons and those of other samples after them."""
-        return Reasons(
-            np.concatenate([self.features, other.features]),
-            np.concatenate([self.shares, other.shares]),
-            np.concatenate([self.trees, other.trees]),
-        )
 
 
 def explain_neighbors(
@@ -112,19 +102,8 @@ def explain_neighbors(
     return found
 
 
-@dataclass(frozen=True)
-class _Pairs:
-    """Samples and their neighbors.
-
-    Attributes
-    ----------
-    leaf : ndarray of shape (r, T)
-        The leaves of the samples.
-    query : Weighting
-        Their weights.
-    neighbors : ndarray of int64 of shape (r, k)
-        Training samples.
-    """
+class _Pairs(NamedTuple):
+    """Samples with their leaves, shape (r, T), their weights, and their neighbors, shape (r, k)."""
 
     leaf: Array
     query: Weighting
