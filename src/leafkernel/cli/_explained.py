@@ -83,7 +83,8 @@ def explain_rows(
     for i in places:
         X = table[i : i + 1] if isinstance(table, np.ndarray) else table.iloc[i : i + 1]
         if new is None:
-            _check_known(study, i)
+            if not study.judgement.known[i]:
+                raise TableError(study.no_prediction(f"Row {names['row'][i]} has", "it"))
             found = explain_prediction(study.prox, row=i, n=top)
         else:
             found = explain_prediction(study.prox, X, n=top)
@@ -108,17 +109,6 @@ def explain_rows(
             )
         )
     return told
-
-
-def _check_known(study: Study, i: int) -> None:
-    if not study.judgement.known[i]:
-        row = study.prepared.rows[i]
-        raise TableError(
-            f"Row {row} has no out-of-bag prediction, because every tree was trained with it. Use "
-            "more --trees."
-            if study.judgement.out_of_bag
-            else f"Row {row} has no prediction, because no other row shares a leaf that counts."
-        )
 
 
 def _prediction(study: Study, found: PredictionExplanation) -> Any:

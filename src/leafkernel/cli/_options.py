@@ -19,46 +19,20 @@ from leafkernel.cli._signs import Stated
 from leafkernel.cli._wanted import parse_kinds
 from leafkernel.cli.errors import OptionError
 
-# Ways to draw a map, by the names that the explorer has for them, which takes long to import.
+Task = Enum("Task", {"classification": "classification", "regression": "regression"}, type=str)
+DecimalSign = Enum("DecimalSign", {"point": ".", "comma": ","}, type=str)
+ThousandsSign = Enum(
+    "ThousandsSign", {"point": ".", "comma": ",", "space": "space", "none": "none"}, type=str
+)
+# The schemes that work for any table, and the ways to draw a map. These are the names that the
+# library has for them, which takes long to import.
+SCHEMES = ("gap", "uniform", "kerf", "oob", "oob_separable", "ih")
+Scheme = Enum("Scheme", {name: name for name in SCHEMES}, type=str)  # type: ignore[misc]
 MAPS = ("auto", "umap", "tsne", "phate", "pca", "spectral", "diffusion", "mds")
 Map = Enum("Map", {name: name for name in MAPS}, type=str)  # type: ignore[misc]
 MAP_HELP = (
     f"{', '.join(MAPS[1:-1])} or {MAPS[-1]}. auto is umap where umap-learn is installed, else pca."
 )
-
-
-class Task(str, Enum):
-    """What the target is."""
-
-    classification = "classification"
-    regression = "regression"
-
-
-class DecimalSign(str, Enum):
-    """The sign before decimals."""
-
-    point = "."
-    comma = ","
-
-
-class ThousandsSign(str, Enum):
-    """The sign between thousands."""
-
-    point = "."
-    comma = ","
-    space = "space"
-    none = "none"
-
-
-class Scheme(str, Enum):
-    """The weight schemes that work for any table."""
-
-    gap = "gap"
-    uniform = "uniform"
-    kerf = "kerf"
-    oob = "oob"
-    oob_separable = "oob_separable"
-    ih = "ih"
 
 
 def option(
@@ -222,7 +196,7 @@ class ForestOptions(GrowingOptions):
 
     scheme: Scheme | None = _forest(
         "--scheme NAME",
-        "How a shared leaf counts: gap, uniform, kerf, oob, oob_separable or ih. By default gap, "
+        f"How a shared leaf counts: {', '.join(SCHEMES[:-1])} or {SCHEMES[-1]}. By default gap, "
         "whose proximities are shares of the forest's own prediction (kerf for a model without "
         "bootstrap).",
     )

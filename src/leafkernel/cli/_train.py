@@ -20,7 +20,7 @@ from leafkernel.cli._kinds import free_name
 from leafkernel.cli._loading import load_model
 from leafkernel.cli._models import check_target, encoder_of, names_of, task_of
 from leafkernel.cli._new import NewRows, read_new
-from leafkernel.cli._options import ForestOptions, Scheme, StudyOptions
+from leafkernel.cli._options import ForestOptions, StudyOptions
 from leafkernel.cli._output import Talk
 from leafkernel.cli._values import as_shown
 from leafkernel.cli.columns import Prepared, prepare
@@ -34,34 +34,47 @@ from leafkernel.schemes import find_scheme
 _TREES, _TREES_OF_MANY, _MANY = 500, 100, 20_000
 _CHUNKS = 20
 # Unless --scheme says otherwise; the second one for models without bootstrap.
-_SCHEME, _ANY_SCHEME = Scheme.gap, Scheme.kerf
+_SCHEME, _ANY_SCHEME = "gap", "kerf"
 
 
 @dataclass
-class Study:
-    """A table and the forest that was grown on it.
+class Plan:
+    """Tables that were read, and what the forest takes of them, before any tree is grown.
 
     Attributes
     ----------
     path : Path
-        The file.
+        The file of the table.
     prepared : Prepared
         The table.
     X : {dataframe, ndarray} of shape (n, n_features)
-        What the forest was given.
-    prox : ForestProximity
-        The proximity, fitted.
+        What the forest is given.
     new : NewRows or None
         The rows of --new.
-    seconds : float or None
-        Time that the forest took to grow; None if it was loaded.
+    model : estimator or None
+        The model of --model; None: a forest is to be grown.
     """
 
     path: Path
     prepared: Prepared
     X: Any
-    prox: ForestProximity
     new: NewRows | None
+    model: Any
+
+
+@dataclass
+class Study(Plan):
+    """A table and the forest that was grown on it.
+
+    Attributes
+    ----------
+    prox : ForestProximity
+        The proximity, fitted.
+    seconds : float or None
+        Time that the forest took to grow; None if it was loaded.
+    """
+
+    prox: ForestProximity
     seconds: float | None
 
     @cached_property
@@ -100,6 +113,16 @@ class Study:
         if self.judgement.classes is None:
             return found
         return np.array([*self.judgement.classes, None], dtype=object)[found]
+
+    def no_prediction(self, who: str, them: str) -> str:
+        """Say why some training rows have no prediction, given the first words, like "Row 3 has".
+
+        ``them`` is "it" for one row.
+        """
+        if self.judgement.out_of_bag:
+            why = f"no out-of-bag prediction, because every tree was trained with {them}"
+            return f"{who} {why}. Use more --trees."
+        return f"{who} no prediction, because no other row shares a leaf that counts."
 
     def names(self, rows: npt.NDArray[Any] | None = None, prefix: str = "") -> dict[str, Any]:
         """Return the columns that say which rows these are: numbers in the file, and names."""
@@ -148,9 +171,9 @@ class Study:
     def lines(self, scheme: str | None = None) -> dict[str, str]:
         """Return what a person is told of the study, with ``scheme`` as in ``about``."""
         n, d = self.prepared.features.shape
-        classes, name = self.judgement.classes, type(self.prox.forest_).__name__
+        classes = self.judgement.classes
         kind = "numbers" if classes is None else f"{len(classes):,} classes"
-        forest = "random forest" if self.seconds is not None else name
+        forest = "random forest" if self.model is None else type(self.model).__name__
         return {
             "table": f"{call(self.path)}: {n:,} rows, {d:,} feature{'s' * (d != 1)}",
             "target": f"{self.prepared.target_name} ({kind})",
@@ -158,28 +181,6 @@ class Study:
             f"{scheme or self.prox.scheme_.name}",
             "score": self.judgement.line(),
         }
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Tables that were read, and what the forest takes of them, before any tree is grown.
-
-    Attributes
-    ----------
-    prepared : Prepared
-        The table.
-    X : {dataframe, ndarray} of shape (n, n_features)
-        What the forest is given.
-    new : NewRows or None
-        The rows of --new.
-    model : estimator or None
-        The model of --model; None: a forest is to be grown.
-    """
-
-    prepared: Prepared
-    X: Any
-    new: NewRows | None
-    model: Any
 
 
 def begin(talk: Talk, options: StudyOptions) -> Study:
@@ -204,7 +205,8 @@ def plan(talk: Talk, options: StudyOptions) -> Plan:
         check_target(model, prepared, talk)
         X = encode(None)
     else:
-        fill = _filler(prepared.features, (options.scheme or _SCHEME).value, talk)
+        scheme = _SCHEME if options.scheme is None else options.scheme.value
+        fill = _filler(prepared.features, scheme, talk)
         X = fill(prepared.features)
 
         def encode(frame: Any) -> Any:
@@ -213,20 +215,20 @@ def plan(talk: Talk, options: StudyOptions) -> Plan:
     # Before the forest is grown, which may take long.
     path: Path | None = getattr(options, "new", None)
     new = None if path is None else read_new(talk, path, options, prepared, encode)
-    return Plan(prepared, X, new, model)
+    return Plan(options.table, prepared, X, new, model)
 
 
 def fit(talk: Talk, options: StudyOptions, planned: Plan) -> Study:
     """Grow the forest if none was loaded, and fit the proximity."""
-    prepared, X, model, seconds = planned.prepared, planned.X, planned.model, None
+    model, X, seconds = planned.model, planned.X, None
     if model is None:
-        n_trees = options.trees or _count_trees(talk, len(prepared.target))
+        n_trees = options.trees or _count_trees(talk, len(X))
         began = perf_counter()
-        model = _grow(talk, prepared, X, n_trees, options)
+        model = _grow(talk, planned.prepared, X, n_trees, options)
         seconds = perf_counter() - began
     talk.step("proximities")
-    prox = _fit(talk, model, options, X, prepared.target)
-    return Study(options.table, prepared, X, prox, planned.new, seconds)
+    prox = _fit(talk, model, options, X, planned.prepared.target)
+    return Study(**vars(planned), prox=prox, seconds=seconds)
 
 
 def read_table(talk: Talk, options: StudyOptions, model: Any = None) -> Prepared:
@@ -275,20 +277,22 @@ def _grow(talk: Talk, prepared: Prepared, X: Any, n_trees: int, options: ForestO
 
 
 def _fit(talk: Talk, model: Any, options: ForestOptions, X: Any, y: Any) -> ForestProximity:
-    def proximity(scheme: Scheme) -> ForestProximity:
+    def proximity(scheme: str) -> ForestProximity:
         # No row is to count as its own neighbor or witness; in schemes that predict none does.
-        diagonal: Any = "scheme" if find_scheme(scheme.value).predicts else "zero"
-        prox = ForestProximity(model, scheme.value, diagonal=diagonal, n_jobs=options.threads)
+        diagonal: Any = "scheme" if find_scheme(scheme).predicts else "zero"
+        prox = ForestProximity(model, scheme, diagonal=diagonal, n_jobs=options.threads)
         return prox.fit(X, y)
 
-    if options.scheme is not None or options.model is None:
-        return proximity(options.scheme or _SCHEME)
+    if options.scheme is not None:
+        return proximity(options.scheme.value)
     try:
         return proximity(_SCHEME)
     except ValueError as error:
+        if options.model is None:
+            raise
         talk.note(
-            f"The score uses the scheme {_ANY_SCHEME.value}, not {_SCHEME.value}, and is not out "
-            "of bag. It is too good if the model was trained with these rows. The reason: "
+            f"The score uses the scheme {_ANY_SCHEME}, not {_SCHEME}, and is not out of bag. It is "
+            "too good if the model was trained with these rows. The reason: "
             f"{str(error).rstrip('.')}."
         )
     return proximity(_ANY_SCHEME)

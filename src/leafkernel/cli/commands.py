@@ -162,14 +162,8 @@ class Neighbors(TableCommand):
     k: int = option("--neighbors -k N", "Neighbors for each row.", min=1, default=10)
 
 
-class Convention(str, Enum):
-    """How proximities become scores."""
-
-    auto = "auto"
-    breiman = "breiman"
-    rfgap = "rfgap"
-    raw = "raw"
-    residual = "residual"
+CONVENTIONS = ("auto", "breiman", "rfgap", "raw", "residual")
+Convention = Enum("Convention", {name: name for name in CONVENTIONS}, type=str)  # type: ignore[misc]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,7 +179,7 @@ class Outliers(TableCommand):
         "similar to few rows of its class; rfgap: as the authors of RF-GAP do; raw: not "
         "standardized within classes; residual: a target far from those of similar rows, or "
         "unusual features.",
-        default=Convention.auto,
+        default=Convention(CONVENTIONS[0]),
     )
     top: int | None = option("--top N", "Only so many rows. All by default.", min=1)
 

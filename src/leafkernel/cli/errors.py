@@ -17,39 +17,18 @@ class CommandError(Exception):
 
 
 class FileError(CommandError):
-    """The file cannot be read: missing, empty, cut off, another format, too large, no permission.
-
-    Examples
-    --------
-    >>> from leafkernel.cli.errors import CommandError, FileError
-    >>> issubclass(FileError, CommandError)
-    True
-    """
+    """The file cannot be read: missing, empty, damaged, unknown, too large, no permission."""
 
     exit_code = 3
 
 
 class TableError(CommandError):
-    """The table was read but cannot be used: no such column, one class, no rows, no features.
-
-    Examples
-    --------
-    >>> from leafkernel.cli.errors import TableError
-    >>> TableError("The target 'species' is missing in all rows.").exit_code
-    4
-    """
+    """The table was read but cannot be used: no such column, one class, no rows, no features."""
 
     exit_code = 4
 
 
 class OptionError(CommandError):
-    """The options do not go together, or one of them needs another.
-
-    Examples
-    --------
-    >>> from leafkernel.cli.errors import OptionError
-    >>> OptionError("--model needs --trust-model.").exit_code
-    2
-    """
+    """The options do not go together, or one of them needs another."""
 
     exit_code = 2

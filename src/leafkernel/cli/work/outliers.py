@@ -6,11 +6,12 @@ import pandas as pd
 
 from leafkernel.cli._output import Talk, check_output
 from leafkernel.cli._train import begin
-from leafkernel.cli.commands import Convention, Outliers
+from leafkernel.cli.commands import Outliers
 from leafkernel.tasks import outlier_scores
 
 # "Generally, if the measure is greater than 10, the case should be carefully inspected" (Breiman).
 _DESERVES_A_LOOK = 10
+_WITHOUT_LIMIT = ("rfgap", "raw")  # conventions that have no such scale
 
 
 def outliers(talk: Talk, options: Outliers) -> None:
@@ -28,7 +29,7 @@ def outliers(talk: Talk, options: Outliers) -> None:
         }
     )
     lines = study.lines()
-    if options.convention not in (Convention.rfgap, Convention.raw):
+    if options.convention.value not in _WITHOUT_LIMIT:
         frame["is_outlier"] = score > _DESERVES_A_LOOK
         n = frame["is_outlier"].sum()
         lines["outliers"] = f"{n:,} of {len(score):,} rows score above {_DESERVES_A_LOOK}"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from math import ceil, floor
 from typing import Any
@@ -67,18 +65,15 @@ def predict(talk: Talk, options: Predict) -> None:
     target = study.y if study.new is None else study.new.target(study.prepared)
     talk.step("predictions")
     with taking_rows(study.new):
-        if study.prepared.task == "classification":
-            found = _classes(talk, study)
-        else:
-            found = _numbers(talk, study, share)
-    lines, about = {**study.lines(), **found.lines}, {**study.about(), **found.about}
-    about["new"] = None
+        is_classes = study.prepared.task == "classification"
+        found = _classes(talk, study) if is_classes else _numbers(talk, study, share)
     if study.new is None:
-        _note_unknown(talk, study)
+        n = int((~study.judgement.known).sum())
+        if n:
+            who, them = ("1 row has", "it") if n == 1 else (f"{n:,} rows have", "them")
+            talk.note(study.no_prediction(who, them))
     else:
-        said, scores = _score(talk, study, study.new, target, found)
-        lines["new rows"] = f"{call(study.new.path)}: {said}"
-        about["new"] = {"table": str(study.new.path), "rows": len(study.new.frame), **scores}
+        _score(talk, study, study.new, target, found)
     frame = pd.DataFrame(
         {
             **study.names_asked(),
@@ -87,6 +82,7 @@ def predict(talk: Talk, options: Predict) -> None:
             **found.columns,
         }
     )
+    lines, about = {**study.lines(), **found.lines}, {**study.about(), "new": None, **found.about}
     talk.result(frame, options, lines=lines, about=about)
 
 
@@ -105,9 +101,6 @@ def _check_coverage(prepared: Prepared, coverage: float | None) -> float:
             f"the table has {n:,}. Use a lower value, at most {floor(1000 * n / (n + 1)) / 1000}."
         )
     return share
-
-
-# --- classes
 
 
 def _classes(talk: Talk, study: Study) -> Predictions:
@@ -151,9 +144,6 @@ def _note_vote(talk: Talk, study: Study) -> None:
     )
 
 
-# --- numbers
-
-
 def _numbers(talk: Talk, study: Study, share: float) -> Predictions:
     regressor = ProximityRegressor(study.prox).fit(study.X, study.y)
     X, is_training = study.asked, study.new is None
@@ -164,106 +154,72 @@ def _numbers(talk: Talk, study: Study, share: float) -> Predictions:
             "they are not calibrated. Calibration needs the scheme gap, and this is "
             f"{study.prox.scheme_.name}."
         )
-    with _unwarned() if is_training or is_calibrated else nullcontext():
+    with warnings.catch_warnings():
+        if is_training or is_calibrated:  # rows without any proximity stay empty here
+            warnings.filterwarnings("ignore", ".* have no proximity to any ", LeafkernelWarning)
         if is_calibrated:
             low, high = regressor.predict_interval(X, coverage=share).T
         else:
             low, high = regressor.predict_quantiles(X, ((1 - share) / 2, (1 + share) / 2)).T
-    own = None if is_training else own_numbers(study.prox.forest_, X)
-    if is_training:
-        predicted = study.judgement.predicted
-    elif own is not None:
-        predicted = own
-    else:
+    own = study.judgement.predicted if is_training else own_numbers(study.prox.forest_, X)
+    if own is None:
         _note_vote(talk, study)
-        predicted = regressor.predict(X)
-    known = ~np.isnan(predicted)
+        own = regressor.predict(X)
+    known = ~np.isnan(own)
     low, high = np.where(known, low, np.nan), np.where(known, high, np.nan)
-    found = Predictions(
-        predicted,
-        columns={"low": study.shown(low), "high": study.shown(high)},
-        interval=(low, high),
-        about={"coverage": share, "calibrated": is_calibrated},
-    )
-    said = "calibrated out of bag" if is_calibrated else "not calibrated"
+    said, covered = "calibrated out of bag" if is_calibrated else "not calibrated", None
     if is_training:
         covered = _covered(study.y[known], low[known], high[known])
-        found.about["covered"] = covered
         said += f"; they hold {covered:.1%} of the targets of the training rows"
-    else:
-        found.about["covered"] = None
-    found.lines["intervals"] = f"for {100 * share:.4g}% of the targets, {said}"
-    return found
-
-
-@contextmanager
-def _unwarned() -> Iterator[None]:
-    """Ignore the warning that rows without any proximity get the mean: here they stay empty."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".* have no proximity to any ", LeafkernelWarning)
-        yield
+    return Predictions(
+        own,
+        columns={"low": study.shown(low), "high": study.shown(high)},
+        interval=(low, high),
+        lines={"intervals": f"for {100 * share:.4g}% of the targets, {said}"},
+        about={"coverage": share, "calibrated": is_calibrated, "covered": covered},
+    )
 
 
 def _covered(target: Array, low: Array, high: Array) -> float:
     return float(((low <= target) & (target <= high)).mean()) if len(target) else float("nan")
 
 
-# --- how good they are
-
-
-def _note_unknown(talk: Talk, study: Study) -> None:
-    n = int((~study.judgement.known).sum())
-    if n == 0:
-        return
-    rows = "1 row has" if n == 1 else f"{n:,} rows have"
-    if study.judgement.out_of_bag:
-        talk.note(
-            f"{rows} no out-of-bag prediction, because every tree was trained with "
-            f"{'it' if n == 1 else 'them'}. Use more --trees."
-        )
-    else:
-        talk.note(f"{rows} no prediction, because no other row shares a leaf that counts.")
-
-
 def _score(
-    talk: Talk, study: Study, others: NewRows, target: Array | None, found: Predictions
-) -> tuple[str, dict[str, Any]]:
-    """Compare predictions of new rows with their targets: in words, and in numbers."""
-    m = len(others.frame)
-    rows = "1 row" if m == 1 else f"{m:,} rows"
-    if target is None:
-        return rows, {"with_target": 0}
-    known = ~np.asarray(pd.isna(target), dtype=bool)
+    talk: Talk, study: Study, new: NewRows, target: Array | None, found: Predictions
+) -> None:
+    """Compare the predictions of new rows with their targets, in words and in numbers."""
+    m = len(new.frame)
+    said = f"{call(new.path)}: {m:,} row{'s' * (m != 1)}"
+    known = np.zeros(m, dtype=bool) if target is None else ~np.asarray(pd.isna(target), dtype=bool)
     n = int(known.sum())
-    of = rows if n == m else f"{rows}, {n:,} of them with a target"
-    truth, predicted = target[known], found.predicted[known]
-    if study.prepared.task == "classification":
-        _note_unseen(talk, study, others, truth)
-        hits = int((truth == predicted).sum())
-        return (
-            f"{of}; accuracy {hits / n:.1%}, {hits:,} of {n:,} right",
-            {"with_target": n, "accuracy": hits / n},
-        )
-    error = float(np.sqrt(np.mean((truth - predicted) ** 2)))
-    spread = float(truth.std())
-    explained = 1 - error**2 / spread**2 if spread > 0 else None
-    assert found.interval is not None
-    covered = _covered(truth, *(end[known] for end in found.interval))
-    score = "" if explained is None else f"R² {explained:.3f}, "
-    unit = " days" * (study.prepared.target_form in DATE_FORMS)
-    return (
-        f"{of}; {score}typical error {error:.4g}{unit}; the intervals hold {covered:.1%} of the "
-        "targets",
-        {"with_target": n, "r2": explained, "typical_error": error, "covered": covered},
-    )
+    scores: dict[str, Any] = {"table": str(new.path), "rows": m, "with_target": n}
+    if target is not None:
+        said += f", {n:,} of them with a target" * (n < m)
+        truth, predicted = target[known], found.predicted[known]
+        if found.interval is None:
+            _note_unseen(talk, study, new, truth)
+            hits = int((truth == predicted).sum())
+            scores["accuracy"] = hits / n
+            said += f"; accuracy {hits / n:.1%}, {hits:,} of {n:,} right"
+        else:
+            error, spread = float(np.sqrt(np.mean((truth - predicted) ** 2))), float(truth.std())
+            explained = 1 - error**2 / spread**2 if spread > 0 else None
+            covered = _covered(truth, *(end[known] for end in found.interval))
+            scores |= {"r2": explained, "typical_error": error, "covered": covered}
+            said += "; " if explained is None else f"; R² {explained:.3f}, "
+            said += (
+                f"typical error {error:.4g}{' days' * (study.prepared.target_form in DATE_FORMS)}"
+            )
+            said += f"; the intervals hold {covered:.1%} of the targets"
+    found.lines["new rows"], found.about["new"] = said, scores
 
 
-def _note_unseen(talk: Talk, study: Study, others: NewRows, truth: Array) -> None:
+def _note_unseen(talk: Talk, study: Study, new: NewRows, truth: Array) -> None:
     strangers = sorted(set(truth) - set(study.y))
     if strangers:
         n = int(np.isin(truth, strangers).sum())
         talk.note(
-            f"{call(others.path)}: {n:,} {'row has' if n == 1 else 'rows have'} a class that is "
+            f"{call(new.path)}: {n:,} {'row has' if n == 1 else 'rows have'} a class that is "
             f"not in the training table: {shorten([quote(each) for each in strangers])}. "
             f"{'It counts' if n == 1 else 'They count'} as wrong predictions."
         )
