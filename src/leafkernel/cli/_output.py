@@ -189,24 +189,20 @@ class Talk(AbstractContextManager["Talk"]):
         whole = {"command": self.command, **content, "notes": self.notes, **last}
         self._print(json.dumps(_jsonable(whole), allow_nan=False))
 
-    def line(self, text: str) -> None:
-        """Print a line of the result, which may be read by a program."""
-        self._stop()
-        # A path may hold bytes that are not text; a program gets them as they are.
-        exact = os.fsencode(text) if os.name == "posix" else text
-        self._print(clean(text) if self._out.is_terminal else exact)
-
     @property
     def width(self) -> int:
         """The number of letters in a line of the result."""
         return self._out.width if self._out.is_terminal else _WIDTH_OF_PIPE
 
-    def text(self, text: str) -> None:
-        """Print the result in words."""
+    def text(self, text: str, *, is_path: bool = False) -> None:
+        """Print the result in words, or a path, of which a program gets the very bytes."""
         self._stop()
-        text = clean(text)
-        # A pipe gets the same bytes on each system.
-        self._print(text if self._out.is_terminal else text.encode(errors="replace"))
+        if self._out.is_terminal:
+            self._print(clean(text))
+        elif is_path:
+            self._print(os.fsencode(text) if os.name == "posix" else text)
+        else:  # the same bytes on each system
+            self._print(clean(text).encode(errors="replace"))
 
     def error(self, message: str, exit_code: int) -> None:
         """Say what went wrong, to people and, with --json, to programs."""

@@ -64,7 +64,7 @@ def explore(talk: Talk, options: Explore) -> None:
     if talk.json:
         talk.document({**study.about(), "page": str(path), "bytes": size})
     else:
-        talk.line(str(path))
+        talk.text(str(path), is_path=True)
     if options.open_page:
         webbrowser.open(path.as_uri())
 
