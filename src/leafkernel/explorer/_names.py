@@ -51,9 +51,9 @@ class RowNames:
         parts = [self] if new is None else [self, new]
         labels: list[str | None] | None = None
         if any(part.labels is not None for part in parts):
-            labels = [
-                each for part in parts for each in part.labels or [None] * len(part.positions)
-            ]
+            labels = []
+            for part in parts:
+                labels += part.labels or [None] * len(part.positions)
         positions = np.concatenate([part.positions for part in parts])
         counted = np.concatenate([np.arange(len(part.positions)) for part in parts])
         is_known = np.array_equal(positions, counted)
