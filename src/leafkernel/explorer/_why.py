@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -111,36 +112,41 @@ class _Pairs(NamedTuple):
 
 
 def _bits(
-    prox: ForestProximity,
-    trees: Sequence[Tree],
-    pairs: _Pairs,
-    columns: Iterable[int],
-    n_features: int,
+    prox: ForestProximity, trees: Sequence[Tree], pairs: _Pairs, columns: Array, n_features: int
 ) -> tuple[Array, Array]:
     """Return the bits of each feature for each pair, (r, k, p), and the number of shared trees.
 
     Both count some of the trees, given as columns of the leaves.
     """
     kernel, stats = prox.kernel_, prox.kernel_.forest
-    shape, other = pairs.neighbors.shape, pairs.neighbors.ravel()
+    k, other = pairs.neighbors.shape[1], pairs.neighbors.ravel()
     bits = np.zeros((len(other), n_features), dtype=np.float32)
     shared = np.zeros(len(other), dtype=np.int64)
+    mine, query = _by_column(pairs.leaf, pairs.query, columns)
+    theirs, reference = _by_column(kernel.leaf, kernel.reference, columns)
     # A symmetrized kernel has each tree twice: once for either side.
-    for column in columns:
+    for c, column in enumerate(columns.tolist()):
         t = column % stats.n_trees
         begin, end = stats.leaf_offsets[t], stats.leaf_offsets[t + 1]
-        mine, theirs = (np.ascontiguousarray(side[:, column]) for side in (pairs.leaf, kernel.leaf))
-        same = np.flatnonzero(theirs[other] == np.repeat(mine, shape[1]))
+        same = np.flatnonzero(theirs[:, c][other] == np.repeat(mine[:, c], k))
         if column < stats.n_trees:
             shared[same] += 1
-        # Columns of weights and then pairs of them, because columns are read in one go.
-        adds = pairs.query.in_tree(pairs.leaf, column)[same // shape[1]]
-        adds *= kernel.reference.in_tree(kernel.leaf, column)[other[same]]
-        counts = adds > 0
-        same, adds = same[counts], adds[counts]
-        first = begin + (column >= stats.n_trees) * stats.n_leaves
-        leaves, leaf_of = np.unique(mine[same // shape[1]] - first, return_inverse=True)
+        adds = query.in_tree(mine, c)[same // k] * reference.in_tree(theirs, c)[other[same]]
+        same, adds = same[adds > 0], adds[adds > 0]
+        leaf = mine[same // k, c] - begin - (column >= stats.n_trees) * stats.n_leaves
+        leaves = np.flatnonzero(np.bincount(leaf, minlength=end - begin))
+        place = np.empty(end - begin, dtype=np.int64)
+        place[leaves] = np.arange(len(leaves))
         paths = TreePaths.of(trees[t], stats.leaf_mass[begin:end])
         by_leaf = paths.bits_by_feature(leaves, n_features)
-        bits[same] += (adds[:, None] * by_leaf[leaf_of]).astype(np.float32)
+        bits[same] += (adds[:, None] * by_leaf[place[leaf]]).astype(np.float32)
+    shape = pairs.neighbors.shape
     return bits.reshape(*shape, n_features), shared.reshape(shape)
+
+
+def _by_column(leaf: Array, weights: Weighting, columns: Array) -> tuple[Array, Weighting]:
+    """Return some columns of leaves and weights, each of which lies in one piece."""
+    entry = weights.by_entry
+    if entry is not None:
+        weights = replace(weights, by_entry=np.asfortranarray(entry[:, columns]))
+    return np.asfortranarray(leaf[:, columns]), weights
