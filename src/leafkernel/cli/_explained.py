@@ -9,67 +9,31 @@ import numpy as np
 import numpy.typing as npt
 
 from leafkernel.cli._models import own_numbers, own_probabilities
-from leafkernel.cli._reasons import ColumnNames, Reason, values_at
+from leafkernel.cli._reasons import ColumnNames, values_at
 from leafkernel.cli._train import Study
 from leafkernel.cli.errors import TableError
 from leafkernel.tasks import explain_pair, explain_prediction
 from leafkernel.tasks.explanation import PredictionExplanation
-from leafkernel.tasks.pair_explanation import PairExplanation
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Why a row is similar to a training row.
-
-    Attributes
-    ----------
-    names : dict
-        The number of the training row in its file (``neighbor``) and its name (``neighbor_id``).
-    proximity : float
-    found : PairExplanation
-        What the library says.
-    together, apart : list of Reason
-        The same with the columns of the table.
-    """
-
-    names: dict[str, Any]
-    proximity: float
-    found: PairExplanation
-    together: list[Reason]
-    apart: list[Reason]
 
 
 @dataclass(frozen=True)
 class Explained:
-    """A row and its explanation. Dates are dates.
+    """A row and its explanation.
 
     Attributes
     ----------
-    row : int
-        Its number in its file.
-    id : str or None
-        Its name.
+    about : dict
+        What a JSON document says of it. Predictions are numbers, dates or shares of classes. The
+        prediction of the model is there if it is another one, and known.
     values : dict
         Its values by column.
-    target : object
-        Its target; None if it is not known.
     found : PredictionExplanation
         The rows that made its prediction.
-    prediction : object
-        The prediction that they made: a number, or a dict with the share of each class.
-    own : object
-        What the model predicts, if that is something else; None if it is not known.
-    pairs : list of Pair
     """
 
-    row: int
-    id: str | None
+    about: dict[str, Any]
     values: dict[str, Any]
-    target: Any
     found: PredictionExplanation
-    prediction: Any
-    own: Any
-    pairs: list[Pair]
 
 
 def explain_rows(
@@ -88,27 +52,42 @@ def explain_rows(
             found = explain_prediction(study.prox, row=i, n=top)
         else:
             found = explain_prediction(study.prox, X, n=top)
-        values, pairs = values_at(shown, i), []
-        near = found.rows[: n_pairs if columns.known else 0]
-        for position, proximity in zip(near, found.proximities, strict=False):
-            pair = explain_pair(study.prox, i if new is None else X, position)
-            reasons = columns.reasons(pair, values, values_at(prepared.shown, position))
-            of_pair = study.names(np.array([position]), prefix="neighbor")
-            of_pair = {name: value[0] for name, value in of_pair.items()}
-            pairs.append(Pair(of_pair, float(proximity), pair, *reasons))
-        told.append(
-            Explained(
-                row=int(names["row"][i]),
-                id=str(names["id"][i]) if "id" in names else None,
-                values=values,
-                target=None if targets is None else study.shown_one(targets[i]),
-                found=found,
-                prediction=_prediction(study, found),
-                own=None if found.is_of_model else _own_prediction(study, X),
-                pairs=pairs,
-            )
-        )
+        values = values_at(shown, i)
+        about = {
+            "row": int(names["row"][i]),
+            "id": str(names["id"][i]) if "id" in names else None,
+            "target": None if targets is None else study.shown_one(targets[i]),
+            "prediction": _prediction(study, found),
+            "is_of_model": found.is_of_model,
+            "model_prediction": None if found.is_of_model else _own_prediction(study, X),
+            "made_by": found.n_rows,
+            "shown": found.shown,
+            "pairs": [
+                _pair(study, i if new is None else X, values, position, proximity, columns)
+                for position, proximity in zip(
+                    found.rows[: n_pairs if columns.known else 0], found.proximities, strict=False
+                )
+            ],
+        }
+        told.append(Explained(about, values, found))
     return told
+
+
+def _pair(
+    study: Study, sample: Any, values: Any, position: int, proximity: float, columns: ColumnNames
+) -> dict[str, Any]:
+    """Return why a sample with these values is similar to a training row."""
+    found = explain_pair(study.prox, sample, position)
+    together, apart = columns.reasons(found, values, values_at(study.prepared.shown, position))
+    names = study.names(np.array([position]), prefix="neighbor")
+    return {
+        **{name: each[0] for name, each in names.items()},
+        "proximity": float(proximity),
+        "trees": len(found.trees),
+        "trees_that_count": int(np.count_nonzero(found.tree_shares)),
+        "together": together,
+        "apart": apart,
+    }
 
 
 def _prediction(study: Study, found: PredictionExplanation) -> Any:

@@ -32,7 +32,7 @@ class NewRows:
     path : Path
         The file.
     frame : DataFrame of shape (m, n_columns)
-        The table as it was read.
+        The table as it was read, with clean names of columns.
     X : {dataframe, ndarray} of shape (m, n_features)
         The rows as the forest takes them.
     names : dict
@@ -54,10 +54,9 @@ class NewRows:
 
         Classes are written as in the first table, where they are among its classes.
         """
-        columns = clean_names(self.frame.columns, Findings())
-        if prepared.target_name not in columns:
+        if prepared.target_name not in self.frame:
             return None
-        values = read_values(self.frame.iloc[:, columns.index(prepared.target_name)])
+        values = read_values(self.frame[prepared.target_name])
         if values.missing().all():
             return None
         if prepared.task == "regression":
@@ -68,8 +67,7 @@ class NewRows:
 
     def shown(self, prepared: Prepared) -> pd.DataFrame:
         """Return the columns that people see, as in the first table; None where missing."""
-        columns = clean_names(self.frame.columns, Findings())
-        present = [name for name in prepared.shown.columns if name in columns]
+        present = [name for name in prepared.shown.columns if name in self.frame]
         shown = show_columns(prepared, self.frame, present)
         return shown.reindex(columns=list(prepared.shown.columns))
 
@@ -93,10 +91,10 @@ def read_new(
             "though the forest was trained with them. Leave --new out to compare each row with the "
             "others."
         )
+    frame.columns = clean_names(frame.columns, Findings())
     names: dict[str, Any] = {"row": np.arange(len(frame))}
-    columns = clean_names(frame.columns, Findings())
-    if prepared.ids is not None and prepared.id_name in columns:
-        names["id"] = row_names(frame.iloc[:, columns.index(prepared.id_name)], names["row"])
+    if prepared.ids is not None and prepared.id_name in frame:
+        names["id"] = row_names(frame[prepared.id_name], names["row"])
     try:
         X = encode(frame)
     except TableError as error:

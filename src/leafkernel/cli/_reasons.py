@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,28 +19,6 @@ from leafkernel.tasks.pair_explanation import PairExplanation
 _LONGEST = 28  # letters of a value or a name
 _MOST_CATEGORIES = 4
 EXACT = 1e15  # whole numbers below are written with all digits
-
-
-@dataclass(frozen=True)
-class Reason:
-    """A column that keeps two rows together, or at which they part.
-
-    Attributes
-    ----------
-    column : str
-        The column of the table, or a feature that a pipeline made.
-    weight : float
-        The share of the similarity that it decides, or the number of trees in which they part.
-    values : tuple of str
-        The values of the two rows; empty for a feature that is no column.
-    where : str
-        The values for which they stay together, or at which they part; empty where unknown.
-    """
-
-    column: str
-    weight: float
-    values: tuple[str, str]
-    where: str
 
 
 class ColumnNames:
@@ -73,37 +50,37 @@ class ColumnNames:
 
     def reasons(
         self, pair: PairExplanation, *values: Mapping[str, Any]
-    ) -> tuple[list[Reason], list[Reason]]:
-        """Return what keeps a pair together, and at which columns it parts.
+    ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Return what keeps a pair together and where it parts, the most important first.
 
-        ``values`` are those of the two rows, by column. The most important reasons come first.
+        ``values`` are those of the two rows, by column. A reason has the ``column`` and the
+        ``values`` of both; the ``share`` of the similarity and the values ``within`` which they
+        stay together; or the number of ``trees`` in which they part and the value ``at`` which.
         """
-        held, parted = np.flatnonzero(pair.bits > 0), np.flatnonzero(pair.parted_in)
-        within = [self._within(f, pair, values) for f in held.tolist()]
-        at = [self._at(f, pair) for f in parted.tolist()]
+        together: dict[str, Any] = {}
+        apart: dict[str, Any] = {}
+        for f in np.flatnonzero(pair.bits > 0).tolist():
+            found = {"share": float(pair.shares[f]), "within": self._within(f, pair, values)}
+            self._add(together, f, found, values)
+        for f in np.flatnonzero(pair.parted_in).tolist():
+            found = {"trees": float(pair.parted_in[f]), "at": self._at(f, pair)}
+            self._add(apart, f, found, values)
         return (
-            self._add_up(held.tolist(), pair.shares[held].tolist(), within, values),
-            self._add_up(parted.tolist(), pair.parted_in[parted].tolist(), at, values),
+            sorted(together.values(), key=lambda reason: -reason["share"]),
+            sorted(apart.values(), key=lambda reason: -reason["trees"]),
         )
 
-    def _add_up(
-        self,
-        features: list[int],
-        weights: list[float],
-        where: list[str],
-        values: Sequence[Mapping[str, Any]],
-    ) -> list[Reason]:
-        """Add up the features of each column."""
-        found: dict[str, Reason] = {}
-        for f, weight, place in zip(features, weights, where, strict=True):
-            name = self._names[f]
-            before = found.get(name)
-            if before is not None:
-                found[name] = replace(before, weight=before.weight + weight, where="")
-                continue
+    def _add(
+        self, reasons: dict[str, Any], f: int, found: dict[str, Any], values: Sequence[Any]
+    ) -> None:
+        """Add what was found of a feature to the reason of its column."""
+        name = self._names[f]
+        (weight, number), (where, _) = found.items()
+        if name in reasons:
+            reasons[name] |= {weight: reasons[name][weight] + number, where: None}
+        else:
             texts = [self._say(name, row.get(name)) if self._linked[f] else "" for row in values]
-            found[name] = Reason(name, float(weight), (texts[0], texts[1]), place)
-        return sorted(found.values(), key=lambda reason: -reason.weight)
+            reasons[name] = {"column": name, "values": texts, **found}
 
     def _is_unseen(self, name: str, value: Any) -> bool:
         """Return whether a value is a category that the forest was not trained with."""
@@ -118,11 +95,13 @@ class ColumnNames:
     def _column(self, feature: int) -> Column | None:
         return self._columns.get(self._names[feature]) if self._linked[feature] else None
 
-    def _within(self, f: int, pair: PairExplanation, values: Sequence[Mapping[str, Any]]) -> str:
-        """Say for which values of a feature a pair stays together."""
+    def _within(
+        self, f: int, pair: PairExplanation, values: Sequence[Mapping[str, Any]]
+    ) -> str | None:
+        """Say for which values of a feature a pair stays together; None where unknown."""
         low, high = float(pair.low[f]), float(pair.high[f])
         if np.isnan(low) or (self._changed and self._linked[f]):
-            return ""
+            return None
         if low == np.inf:
             return "missing"
         column, name = self._column(f), self._names[f]
@@ -137,14 +116,14 @@ class ColumnNames:
         also = is_lost and self._linked[f] and pair.missing_stays[f]
         return f"{text} or missing" if also else text
 
-    def _at(self, f: int, pair: PairExplanation) -> str:
-        """Say about where a pair parts at a feature."""
+    def _at(self, f: int, pair: PairExplanation) -> str | None:
+        """Say about where a pair parts at a feature; None where unknown."""
         column = self._column(f)
         coded = column is not None and column.categories
         thresholds = pair.partings.thresholds[pair.partings.features == f]
         known = thresholds[np.isfinite(thresholds)]
         if not len(known) or coded or (self._changed and self._linked[f]):
-            return ""
+            return None
         return f"about {_end(float(np.median(known)), '' if column is None else column.form)}"
 
 

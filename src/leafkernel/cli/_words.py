@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 from rich.cells import cell_len, set_cell_size
 
-from leafkernel.cli._explained import Explained, Pair
-from leafkernel.cli._reasons import EXACT, Reason, text_of
+from leafkernel.cli._explained import Explained
+from leafkernel.cli._reasons import EXACT, text_of
 from leafkernel.cli._train import Study
 
 _NAMED = 6  # columns that are named for a pair
@@ -19,8 +18,8 @@ _CLASSES = 4  # that are named for a prediction
 def say(study: Study, told: Explained, file: str, width: int) -> str:
     """Return the explanation of a row of a file, with tables that are at most so wide."""
     lines = [*_headlines(study, told, file), "", *_made_by(study, told, width)]
-    for pair in told.pairs:
-        lines += ["", *_say_pair(told, pair, is_new=study.new is not None)]
+    for pair in told.about["pairs"]:
+        lines += ["", *_say_pair(study, told.about, pair)]
     return "\n".join(lines)
 
 
@@ -29,17 +28,18 @@ def _call(row: Any, name: Any) -> str:
 
 
 def _headlines(study: Study, told: Explained, file: str) -> list[str]:
-    head = f"R{_call(told.row, told.id)[1:]} of {file}"
-    if told.target is not None:
-        head += f", where {study.prepared.target_name} is {text_of(told.target)}"
-    said = _say_prediction(told.prediction)
+    about = told.about
+    head = f"R{_call(about['row'], about['id'])[1:]} of {file}"
+    if about["target"] is not None:
+        head += f", where {study.prepared.target_name} is {text_of(about['target'])}"
+    said = _say_prediction(about["prediction"])
     if told.found.is_of_model:
         kind = "Out-of-bag prediction" if study.new is None else "Prediction"
         return [head, f"{kind}: {said}"]
-    if told.own is None:
+    if about["model_prediction"] is None:
         note = "This is not the prediction of the model, which may differ."
     else:
-        own = _say_prediction(told.own)
+        own = _say_prediction(about["model_prediction"])
         note = f"The vote is not the prediction of the model. The model predicts: {own}."
         note += " It may have been trained with this row." * (study.new is None)
     return [head, f"Vote of similar rows: {said}", note]
@@ -67,19 +67,19 @@ def _made_by(study: Study, told: Explained, width: int) -> list[str]:
         these = "This one has" if k == 1 else f"These {k} have"
         head += f" {these} the largest shares, {found.shown:.1%} in all."
     # The row itself comes first in each column.
-    this = "" if told.target is None else text_of(told.target)
+    row, name, known = (told.about[each] for each in ("row", "id", "target"))
+    this = "" if known is None else text_of(known)
     theirs = [text_of(target) for target in study.shown(study.y)[found.rows]]
     shares = ["(this)", *(f"{share:.1%}" for share in found.shares)]
-    columns = [_Column("row", [str(told.row), *map(str, prepared.rows[found.rows])], right=True)]
+    columns = [_Column("row", [str(row), *map(str, prepared.rows[found.rows])], right=True)]
     if prepared.ids is not None:
-        own = "" if told.id is None else text_of(told.id)
-        ids = [own, *map(text_of, prepared.ids[found.rows])]
+        ids = ["" if name is None else text_of(name), *map(text_of, prepared.ids[found.rows])]
         columns.append(_Column(text_of(prepared.id_name), ids))
     columns.append(_Column("share", shares, right=True))
     target = text_of(prepared.target_name)
     columns.append(_Column(target, [this, *theirs], right=found.classes is None))
     n_left = 0
-    for name in _by_importance(study, told):
+    for name in _by_importance(study, told.about):
         values = prepared.shown[name].iloc[found.rows]
         cells = [text_of(value) for value in (told.values[name], *values)]
         right = pd.api.types.is_numeric_dtype(values.dtype)
@@ -92,41 +92,40 @@ def _made_by(study: Study, told: Explained, width: int) -> list[str]:
     return [head, *_grid(columns), *more[:n_left]]
 
 
-def _by_importance(study: Study, told: Explained) -> list[str]:
+def _by_importance(study: Study, about: dict[str, Any]) -> list[str]:
     """Return the columns to show: those that make the nearest row similar come first."""
     names = [str(name) for name in study.prepared.shown.columns if name != study.prepared.id_name]
-    first = [reason.column for reason in told.pairs[0].together] if told.pairs else []
+    first = [reason["column"] for pair in about["pairs"][:1] for reason in pair["together"]]
     return list(dict.fromkeys([*(name for name in first if name in names), *names]))
 
 
-def _say_pair(told: Explained, pair: Pair, *, is_new: bool) -> list[str]:
-    other = pair.names["neighbor"]
-    this, short = _call(told.row, told.id), [f"row {told.row}", f"row {other}"]
-    if is_new:
-        this, short[0] = f"the new {this}", f"new row {told.row}"
-    shared, n = len(pair.found.trees), pair.found.n_trees
-    counting = int(np.count_nonzero(pair.found.tree_shares))
+def _say_pair(study: Study, about: dict[str, Any], pair: dict[str, Any]) -> list[str]:
+    row, other = about["row"], pair["neighbor"]
+    this, short = _call(row, about["id"]), [f"row {row}", f"row {other}"]
+    if study.new is not None:
+        this, short[0] = f"the new {this}", f"new row {row}"
+    shared, counting, n = pair["trees"], pair["trees_that_count"], study.prox.n_trees_
     through = "" if counting == shared else f", through {counting:,} of these trees"
     lines = [
-        f"Why {this} and {_call(other, pair.names.get('neighbor_id'))} are similar:",
+        f"Why {this} and {_call(other, pair.get('neighbor_id'))} are similar:",
         f"They share a leaf in {shared:,} of {n:,} trees. "
-        f"Their proximity is {_number(pair.proximity)}{through}.",
+        f"Their proximity is {_number(pair['proximity'])}{through}.",
     ]
-    if pair.together:
+    if pair["together"]:
         lines.append("Columns that keep them together:")
-        lines += _list(pair.together, ["share", "column", *short, "together for"], ".1%")
-    if pair.apart:
+        lines += _list(pair["together"], ["share", "column", *short, "together for"], ".1%")
+    if pair["apart"]:
         trees = "tree" if n - shared == 1 else "trees"
         lines.append(f"Columns at which they part, in the other {n - shared:,} {trees}:")
-        lines += _list(pair.apart, ["trees", "column", *short, "parted at"], ".0f")
+        lines += _list(pair["apart"], ["trees", "column", *short, "parted at"], ".0f")
     return lines
 
 
-def _list(reasons: list[Reason], heads: list[str], form: str) -> list[str]:
-    lines = [
-        [format(reason.weight, form), text_of(reason.column), *reason.values, reason.where]
-        for reason in reasons[:_NAMED]
-    ]
+def _list(reasons: list[dict[str, Any]], heads: list[str], form: str) -> list[str]:
+    lines = []
+    for reason in reasons[:_NAMED]:
+        column, values, weight, where = reason.values()  # in this order
+        lines.append([format(weight, form), text_of(column), *values, where or ""])
     columns = [
         _Column(head, list(cells), right=head == heads[0])
         for head, cells in zip(heads, zip(*lines, strict=True), strict=True)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
 from leafkernel.cli._explained import Explained, explain_rows
 from leafkernel.cli._new import taking_rows
 from leafkernel.cli._output import Talk, check_output
-from leafkernel.cli._reasons import ColumnNames, Reason
+from leafkernel.cli._reasons import ColumnNames
 from leafkernel.cli._rows import find_row
 from leafkernel.cli._train import Plan, Study, fit, plan
 from leafkernel.cli._words import say
@@ -43,7 +41,7 @@ def explain(talk: Talk, options: Explain) -> None:
     with taking_rows(study.new):
         told = explain_rows(study, places, columns, top=options.top, n_pairs=options.pairs)
     if talk.json or options.output is not None:
-        about = {**study.about(), "explained": [_document(each) for each in told]}
+        about = {**study.about(), "explained": [each.about for each in told]}
         about["new"] = options.new and str(options.new)
         talk.result(_table(study, told), options, lines=study.lines(), about=about)
     else:
@@ -70,8 +68,7 @@ def _table(study: Study, told: list[Explained]) -> pd.DataFrame:
     parts = [
         pd.DataFrame(
             {
-                "row": each.row,
-                **({} if each.id is None else {"id": each.id}),
+                **{name: each.about[name] for name in study.names_asked()},
                 "rank": np.arange(1, len(each.found.rows) + 1),
                 **study.names(each.found.rows, prefix="neighbor"),
                 "neighbor_target": study.shown(study.y)[each.found.rows],
@@ -83,35 +80,3 @@ def _table(study: Study, told: list[Explained]) -> pd.DataFrame:
     ]
     rows = np.concatenate([each.found.rows for each in told])
     return study.beside(pd.concat(parts, ignore_index=True), rows)
-
-
-def _document(told: Explained) -> dict[str, Any]:
-    return {
-        "row": told.row,
-        "id": told.id,
-        "target": told.target,
-        "prediction": told.prediction,
-        "is_of_model": told.found.is_of_model,
-        "model_prediction": told.own,
-        "made_by": told.found.n_rows,
-        "shown": told.found.shown,
-        "pairs": [
-            {
-                **pair.names,
-                "proximity": pair.proximity,
-                "trees": len(pair.found.trees),
-                "together": [_reason(reason, "share", "within") for reason in pair.together],
-                "apart": [_reason(reason, "trees", "at") for reason in pair.apart],
-            }
-            for pair in told.pairs
-        ],
-    }
-
-
-def _reason(reason: Reason, weight: str, where: str) -> dict[str, Any]:
-    return {
-        "column": reason.column,
-        weight: reason.weight,
-        "values": list(reason.values),
-        where: reason.where or None,
-    }
