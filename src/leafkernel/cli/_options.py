@@ -10,7 +10,7 @@ from dataclasses import MISSING, dataclass, field
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import typer
 
@@ -234,6 +234,8 @@ class ResultOptions:
 class TalkOptions:
     """How much is said, and in which form."""
 
+    #: Of each command, for its help.
+    examples: ClassVar[tuple[str, ...]] = ()
     json: bool = output_option(
         "--json", "Print one JSON document in place of anything else.", default=False
     )

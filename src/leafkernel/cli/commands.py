@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import ClassVar
 
 import typer
 
@@ -44,7 +43,7 @@ class PageOptions:
 class Explore(TalkOptions, StudyOptions, PageOptions):
     """Show a table the way a forest sees it, on one HTML page that works offline."""
 
-    examples: ClassVar[tuple[str, ...]] = (
+    examples = (
         "leafkernel explore wines.csv --target quality",
         "leafkernel explore houses.parquet --target price --task regression -o houses.html",
         "leafkernel explore wines.csv --target quality --new more.csv",
@@ -64,7 +63,7 @@ class Explore(TalkOptions, StudyOptions, PageOptions):
 class Demo(TalkOptions, GrowingOptions, PageOptions):
     """Make the page of 344 penguins and their species, and show it."""
 
-    examples: ClassVar[tuple[str, ...]] = ("leafkernel demo",)
+    examples = ("leafkernel demo",)
     output: Path = option(
         "--output -o FILE.html", "Where to write the page.", default=Path("leafkernel-demo.html")
     )
@@ -92,7 +91,7 @@ class Predict(TableCommand):
     similar rows that the forest predicts correctly out of bag. Intervals are calibrated out of bag.
     """
 
-    examples: ClassVar[tuple[str, ...]] = (
+    examples = (
         "leafkernel predict wines.csv --target quality --new more.csv -o predictions.csv",
         "leafkernel predict houses.csv --target price --new more.csv --coverage 0.8",
     )
@@ -117,7 +116,7 @@ class Explain(TableCommand):
     table.
     """
 
-    examples: ClassVar[tuple[str, ...]] = (
+    examples = (
         "leafkernel explain wines.csv --target quality --row 12",
         "leafkernel explain wines.csv --target quality --new more.csv --row 0 --top 5",
     )
@@ -150,7 +149,7 @@ class Explain(TableCommand):
 class Neighbors(TableCommand):
     """Find the rows that a forest holds most similar to each row, with their proximities."""
 
-    examples: ClassVar[tuple[str, ...]] = (
+    examples = (
         "leafkernel neighbors wines.csv --target quality -k 5 -o neighbors.csv",
         "leafkernel neighbors wines.csv --target quality --new more.csv | head",
     )
@@ -170,9 +169,7 @@ Convention = Enum("Convention", {name: name for name in CONVENTIONS}, type=str) 
 class Outliers(TableCommand):
     """Rank the rows by how unusual they are: for their class, or in their numbers."""
 
-    examples: ClassVar[tuple[str, ...]] = (
-        "leafkernel outliers wines.csv --target quality --top 20",
-    )
+    examples = ("leafkernel outliers wines.csv --target quality --top 20",)
     convention: Convention = option(
         "--convention",
         "auto: residual for numbers, otherwise breiman; scores above 10 deserve a look. breiman: "
@@ -193,9 +190,7 @@ class Prototypes(TableCommand):
     same leaf.
     """
 
-    examples: ClassVar[tuple[str, ...]] = (
-        "leafkernel prototypes wines.csv --target quality -n 2 -o prototypes.csv",
-    )
+    examples = ("leafkernel prototypes wines.csv --target quality -n 2 -o prototypes.csv",)
     n: int = option("--prototypes -n N", "Prototypes for each class, at most.", min=1, default=3)
 
 
@@ -208,9 +203,7 @@ class Impute(TalkOptions, ResultOptions, GrowingOptions, ReadingOptions):
     text and dates are not filled. A text file keeps its encoding and its separators.
     """
 
-    examples: ClassVar[tuple[str, ...]] = (
-        "leafkernel impute wines.csv --target quality -o filled.csv",
-    )
+    examples = ("leafkernel impute wines.csv --target quality -o filled.csv",)
     trees: int = option(
         "--trees N", "Trees of each forest: one for each column with gaps.", min=1, default=100
     )
@@ -220,9 +213,7 @@ class Impute(TalkOptions, ResultOptions, GrowingOptions, ReadingOptions):
 class Embed(TableCommand):
     """Give each row coordinates, such that rows that the forest holds similar are near."""
 
-    examples: ClassVar[tuple[str, ...]] = (
-        "leafkernel embed wines.csv --target quality --method pca -n 3 -o map.parquet",
-    )
+    examples = ("leafkernel embed wines.csv --target quality --method pca -n 3 -o map.parquet",)
     method: Map = option(
         "--method -m NAME", f"How to place the rows: {MAP_HELP}", default=Map(MAPS[0])
     )
@@ -233,9 +224,7 @@ class Embed(TableCommand):
 class Benchmark(TableCommand):
     """Time the steps on your table, beside the obvious way to the same numbers."""
 
-    examples: ClassVar[tuple[str, ...]] = (
-        "leafkernel benchmark wines.csv --target quality --trees 100",
-    )
+    examples = ("leafkernel benchmark wines.csv --target quality --trees 100",)
     subset: int = option(
         "--subset N",
         "Rows on which the obvious way is timed, beside leafkernel on the same rows; its time "

@@ -70,7 +70,9 @@ def count_makers(prox: ForestProximity, X: Any = None) -> Array | None:
 
     The rows are those of X, taken as new, or by default the training rows.
     """
-    if prox.forecast(X).nonzeros > _MOST_COUNTED:
+    n = prox.n_samples_fit_
+    n_rows = n if X is None else X.shape[0] if hasattr(X, "shape") else len(X)
+    if n_rows * n > _MOST_COUNTED and prox.forecast(X).nonzeros > _MOST_COUNTED:
         return None
     blocks = prox.iter_proximity(X, sort=False)
     return np.concatenate([np.diff(block.indptr) for _, block in blocks])
