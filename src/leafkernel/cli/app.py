@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 import leafkernel
+from leafkernel.cli._options import ResultOptions
 from leafkernel.cli._streams import writing_stdout
 from leafkernel.cli.commands import COMMANDS
 from leafkernel.cli.errors import FileError
@@ -100,9 +101,12 @@ def _add(command: Any) -> None:
 
     def call(**values: Any) -> None:
         from leafkernel.cli._guard import guarded  # noqa: PLC0415 - takes long
+        from leafkernel.cli._output import check_output  # noqa: PLC0415 - takes long
 
         options = command(**values)
         with guarded(name, options) as talk:
+            if isinstance(options, ResultOptions):
+                check_output(options)
             getattr(import_module(f"leafkernel.cli.work.{name}"), name)(talk, options)
 
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

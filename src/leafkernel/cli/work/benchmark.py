@@ -14,7 +14,7 @@ from scipy.sparse import issparse
 
 from leafkernel import ForestProximity
 from leafkernel._memory import format_bytes
-from leafkernel.cli._output import Talk, check_output
+from leafkernel.cli._output import Talk
 from leafkernel.cli._train import begin
 from leafkernel.cli.commands import Benchmark
 from leafkernel.explorer._judgement import Judgement
@@ -25,7 +25,6 @@ _SHORT, _TIMES = 0.5, 3
 
 def benchmark(talk: Talk, options: Benchmark) -> None:
     """Time the steps on a table: what people ask for on all rows, and two ways to P on some."""
-    check_output(options)
     study = begin(talk, options)
     prox, model, n = study.prox, study.prox.forest_, len(study.y)
     lines: list[tuple[Any, ...]] = []

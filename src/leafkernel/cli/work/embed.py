@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from leafkernel.cli._output import Talk, check_output
+from leafkernel.cli._output import Talk
 from leafkernel.cli._train import begin
 from leafkernel.cli.commands import Embed
 from leafkernel.explorer._map import map_model
@@ -14,7 +14,6 @@ from leafkernel.explorer._map import map_model
 
 def embed(talk: Talk, options: Embed) -> None:
     """Give each row its coordinates on a map."""
-    check_output(options)
     # The score is that of the forest. The option says how rows are similar on the map.
     study = begin(talk, replace(options, scheme=None))
     prox = study.prox if options.scheme is None else study.similarity(options.scheme.value)

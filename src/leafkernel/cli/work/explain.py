@@ -7,7 +7,7 @@ import pandas as pd
 
 from leafkernel.cli._explained import Explained, explain_rows
 from leafkernel.cli._new import taking_rows
-from leafkernel.cli._output import Talk, check_output
+from leafkernel.cli._output import Talk
 from leafkernel.cli._reasons import ColumnNames
 from leafkernel.cli._rows import find_row
 from leafkernel.cli._train import Plan, Study, fit, plan
@@ -21,7 +21,6 @@ _MOST_ROWS = 100  # of another table that are explained at once
 
 def explain(talk: Talk, options: Explain) -> None:
     """Explain the predictions of one row, or of all rows of another table."""
-    check_output(options)
     if options.row is None and options.new is None:
         raise OptionError(
             "there is no row to explain. Give a row of the table with --row, or new rows with "

@@ -13,7 +13,7 @@ from leafkernel.cli._copying import TextCopy
 from leafkernel.cli._formats import suffix_of
 from leafkernel.cli._gaps import GappyColumn
 from leafkernel.cli._kinds import Findings, clean_names
-from leafkernel.cli._output import Talk, check_output
+from leafkernel.cli._output import Talk
 from leafkernel.cli._target import find_column
 from leafkernel.cli._wanted import ignored
 from leafkernel.cli.columns import Prepared, prepare
@@ -25,7 +25,6 @@ from leafkernel.tasks import ProximityImputer
 def impute(talk: Talk, options: Impute) -> None:
     """Fill the gaps of a table."""
     table, target, output = options.table, options.target, options.output
-    check_output(options)
     stated, kinds = options.stated, options.kinds
     talk.step(f"reading {call(table)}")
     # Columns have types in JSON and in typed files. In text, each cell stays as it is written.

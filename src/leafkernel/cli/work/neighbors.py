@@ -6,14 +6,13 @@ import numpy as np
 import pandas as pd
 
 from leafkernel.cli._new import taking_rows
-from leafkernel.cli._output import Talk, check_output
+from leafkernel.cli._output import Talk
 from leafkernel.cli._train import begin
 from leafkernel.cli.commands import Neighbors
 
 
 def neighbors(talk: Talk, options: Neighbors) -> None:
     """Find the most similar rows of each row."""
-    check_output(options)
     study = begin(talk, options)
     n_candidates = len(study.y) - (study.new is None)
     if options.k > n_candidates:

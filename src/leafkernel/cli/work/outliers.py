@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from leafkernel.cli._output import Talk, check_output
+from leafkernel.cli._output import Talk
 from leafkernel.cli._train import begin
 from leafkernel.cli.commands import Outliers
 from leafkernel.tasks import outlier_scores
@@ -16,7 +16,6 @@ _WITHOUT_LIMIT = ("rfgap", "raw")  # conventions that have no such scale
 
 def outliers(talk: Talk, options: Outliers) -> None:
     """Rank the rows by their outlier scores."""
-    check_output(options)
     study = begin(talk, options)
     talk.step("outliers")
     score = outlier_scores(study.prox, study.y, X=study.X, convention=options.convention.value)

@@ -17,7 +17,7 @@ from leafkernel.cli._dates import DATE_FORMS
 from leafkernel.cli._kinds import quote
 from leafkernel.cli._models import own_numbers, own_probabilities
 from leafkernel.cli._new import NewRows, taking_rows
-from leafkernel.cli._output import Talk, check_output
+from leafkernel.cli._output import Talk
 from leafkernel.cli._train import Study, fit, plan
 from leafkernel.cli.columns import Prepared
 from leafkernel.cli.commands import Predict
@@ -58,7 +58,6 @@ class Predictions:
 
 def predict(talk: Talk, options: Predict) -> None:
     """Predict the rows of another table, or those of the table itself out of bag."""
-    check_output(options)
     planned = plan(talk, options)
     share = _check_coverage(planned.prepared, options.coverage)
     study = fit(talk, options, planned)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from leafkernel.cli._output import Talk, check_output
+from leafkernel.cli._output import Talk
 from leafkernel.cli._train import begin
 from leafkernel.cli.commands import Prototypes
 from leafkernel.explorer._prototypes import target_groups
@@ -17,7 +17,6 @@ from leafkernel.tasks import select_prototypes
 
 def prototypes(talk: Talk, options: Prototypes) -> None:
     """Choose the prototypes of each class."""
-    check_output(options)
     # The score is that of the forest. The option says how prototypes are similar.
     study = begin(talk, replace(options, scheme=None))
     talk.step("prototypes")
