@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from leafkernel.weighting import Weighting
 Array = npt.NDArray[Any]
 
 # Bits that are added up at once, so that they take little memory: rows × neighbors × features.
-_BITS_AT_ONCE = 1 << 22
+_BITS_AT_ONCE = 1 << 23
 # Groups of trees that threads share. Their number is fixed, so that results do not depend on the
 # number of threads.
 _GROUPS = 8
@@ -92,8 +93,10 @@ def explain_neighbors(
         for begin in range(0, n, step):
             rows = slice(begin, min(begin + step, n))
             pairs = _Pairs(leaf[rows], query.rows(rows), neighbors[rows])
-            parts = threads.map(lambda g, p=pairs: _bits(prox, trees, p, g, n_features), groups)
-            bits, found.trees[rows] = (sum(part) for part in zip(*parts, strict=True))
+            bits = np.zeros((len(pairs.leaf), k, n_features), dtype=np.float32)
+            for part in threads.map(partial(_bits, prox, trees, pairs, n_features), groups):
+                bits += part[0]
+                found.trees[rows] += part[1]
             total = bits.sum(axis=2, keepdims=True)
             shares = np.divide(bits, total, out=np.zeros_like(bits), where=total > 0)
             top = np.argsort(-shares, axis=2, kind="stable")[:, :, :m]
@@ -112,7 +115,7 @@ class _Pairs(NamedTuple):
 
 
 def _bits(
-    prox: ForestProximity, trees: Sequence[Tree], pairs: _Pairs, columns: Array, n_features: int
+    prox: ForestProximity, trees: Sequence[Tree], pairs: _Pairs, n_features: int, columns: Array
 ) -> tuple[Array, Array]:
     """Return the bits of each feature for each pair, (r, k, p), and the number of shared trees.
 
