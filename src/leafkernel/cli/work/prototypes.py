@@ -45,7 +45,7 @@ def prototypes(talk: Talk, options: Prototypes) -> None:
 
 def _share_out(prox: Any, codes: Any, found: Any) -> Any:
     """Return how many rows of its class have each prototype as their nearest."""
-    nearness = prox._proximity_to(found.rows).toarray()
+    nearness = prox.proximity_to(found.rows).toarray()
     nearness[found.rows, np.arange(len(found.rows))] = np.inf  # each stands for itself
     nearness[codes[:, None] != found.labels[None, :]] = 0
     nearest = nearness.argmax(axis=1)
