@@ -16,7 +16,7 @@ Array = npt.NDArray[Any]
 
 # Counting the rows behind each prediction means making P; where it is larger, it is not counted.
 _MOST_COUNTED = 1e9
-_WORDS = {"RandomForest": "a random forest", "ExtraTrees": "extremely randomised trees"}
+_WORDS = {"RandomForest": "a random forest", "ExtraTrees": "extremely randomized trees"}
 
 
 def read_splits(prox: ForestProximity) -> tuple[Any, list[str]]:
