@@ -14,7 +14,7 @@ from cli_runs import PENGUINS, plain, run
 from leafkernel import _memory
 from leafkernel.cli import _options, _train, main
 from leafkernel.cli._output import clean
-from leafkernel.cli.work import impute, neighbors, outliers
+from leafkernel.cli.work import impute, outliers
 from leafkernel.tables import _delimited
 
 COMMAND = [sys.executable, "-m", "leafkernel"]
@@ -106,14 +106,14 @@ def test_advice_is_of_options_that_there_are(numbers, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(impute, "_fill", fail)
         assert "A smaller table" in run("impute", gappy, exit_code=3).stderr
-    real = _train.plan
+    real = _train.read_table
 
-    def plan(*arguments):
-        planned = real(*arguments)
+    def read_table(*arguments):
+        prepared = real(*arguments)
         monkeypatch.setattr(_memory, "available_bytes", lambda: 10)
-        return planned
+        return prepared
 
-    monkeypatch.setattr(neighbors, "plan", plan)
+    monkeypatch.setattr(_train, "read_table", read_table)
     options = ("neighbors", numbers, "-t", "y", "--new", numbers, *FEW)
     assert "at a time with --new" in run(*options, exit_code=3).stderr
 

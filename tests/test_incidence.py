@@ -94,7 +94,7 @@ def test_groups_are_the_columns_of_a_tree(rows):
     rebuilt = np.zeros_like(expected)
     for tree in range(coordinates.n_trees):
         (group,) = coordinates.groups_of(tree)
-        found = rows.in_group(group)
+        (found,) = rows.in_groups([group])
         rebuilt[found.row, found.leaf + coordinates.first[group]] = found.weight
         columns = np.arange(coordinates.first[group], coordinates.first[group + 1])
         assert_array_equal(coordinates.tree_of(columns), tree)

@@ -30,7 +30,7 @@ def umask():
 @pytest.fixture(params=["table", "page"])
 def write(request):
     """Write a table or a page to a path; return the bytes that should be there."""
-    report = Report("title", "score", 1, "data")
+    report = Report("title", "score", 1, "data", None)
 
     def write_table(path):
         write_frame(FRAME, path)

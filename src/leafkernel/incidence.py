@@ -6,6 +6,7 @@ A symmetrized kernel has every tree twice, once for each side, so it has two gro
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -226,17 +227,25 @@ class WeighedRows:
             return np.asarray(replace(weighting, by_sample=None).dense(columns) * factor)
         return weighting.dense(columns)
 
-    def in_group(self, group: int) -> GroupEntries:
-        """Return the entries of a group of columns."""
-        incidence, weighting = self.incidence, self.weighting
-        begin, end = incidence.coordinates.first[group : group + 2]
-        if incidence.offsets is None:
-            leaf = incidence.columns[:, group] - begin
-            weight = weighting.in_tree(incidence.columns, group)
-            return GroupEntries(np.arange(self.n_rows), leaf, weight)
-        places = np.flatnonzero((incidence.columns >= begin) & (incidence.columns < end))
-        row = incidence.row_of_entry[places]
-        return GroupEntries(row, incidence.columns[places] - begin, self.dense()[places])
+    def in_groups(self, groups: Iterable[int]) -> Iterator[GroupEntries]:
+        """Yield the entries of each of some groups of columns."""
+        incidence, weighting, groups = self.incidence, self.weighting, np.fromiter(groups, np.int64)
+        first = incidence.coordinates.first
+        if incidence.offsets is not None:
+            weights = self.dense()
+            for begin, end in zip(first[groups], first[groups + 1], strict=True):
+                places = np.flatnonzero((incidence.columns >= begin) & (incidence.columns < end))
+                columns = incidence.columns[places]
+                yield GroupEntries(incidence.row_of_entry[places], columns - begin, weights[places])
+            return
+        # Each group in one piece: a column of the table is spread all over the memory.
+        columns = np.asfortranarray(incidence.columns[:, groups])
+        if weighting.by_entry is not None:
+            entries = np.asfortranarray(weighting.by_entry[:, groups])
+            weighting = replace(weighting, by_entry=entries)
+        row = np.arange(self.n_rows)
+        for i, begin in enumerate(first[groups]):
+            yield GroupEntries(row, columns[:, i] - begin, weighting.in_tree(columns, i))
 
     def row_dots(self, other: WeighedRows, rows: slice = slice(None)) -> Doubles:
         """Return the inner product of each row with the same row of others on the same columns."""

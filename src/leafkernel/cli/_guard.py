@@ -19,31 +19,27 @@ _UNEXPECTED, _NO_MEMORY, _REFUSED, _INTERRUPTED = 1, 3, 4, 130
 
 
 @contextmanager
-def guarded(command: str, options: TalkOptions, *, samples: bool) -> Iterator[Talk]:
-    """Yield the voice of a command, and end it with the exit code that says how it went.
-
-    ``samples`` is whether the command has --max-rows.
-    """
+def guarded(command: str, options: TalkOptions) -> Iterator[Talk]:
+    """Yield the voice of a command, and end it with the exit code that says how it went."""
     talk = Talk(command, json=options.json, quiet=options.quiet)
     try:
-        try:
-            with warnings.catch_warnings(), talk:
-                talk.take_warnings()
-                yield talk
-        except (typer.Exit, BrokenPipeError):
-            raise
-        except (Exception, KeyboardInterrupt) as error:
-            if options.traceback:
-                traceback.print_exc()
-            message, exit_code = explain(error, talk, samples=samples)
-            talk.error(message, exit_code)
-            raise typer.Exit(exit_code) from None
+        with warnings.catch_warnings(), talk:
+            talk.take_warnings()
+            yield talk
+    except typer.Exit:
+        raise
     except BrokenPipeError:
         # The reader has had enough, as `head` has after ten lines: nothing went wrong.
         raise typer.Exit(0) from None
+    except (Exception, KeyboardInterrupt) as error:
+        if options.traceback:
+            traceback.print_exc()
+        message, exit_code = _explain(error, talk, samples=hasattr(options, "max_rows"))
+        talk.error(message, exit_code)
+        raise typer.Exit(exit_code) from None
 
 
-def explain(error: BaseException, talk: Talk, *, samples: bool) -> tuple[str, int]:
+def _explain(error: BaseException, talk: Talk, *, samples: bool) -> tuple[str, int]:
     """Return the message for an error, and the exit code of the process."""
     text = str(error)
     if isinstance(error, KeyboardInterrupt):
@@ -69,8 +65,5 @@ def explain(error: BaseException, talk: Talk, *, samples: bool) -> tuple[str, in
 
 def _is_ours(error: BaseException) -> bool:
     """Return whether leafkernel itself raised it, and so with a message for its user."""
-    frame = error.__traceback__
-    while frame is not None and frame.tb_next is not None:
-        frame = frame.tb_next
-    module = "" if frame is None else str(frame.tb_frame.f_globals.get("__name__"))
-    return module.startswith("leafkernel.")
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return bool(frames) and str(frames[-1].f_globals.get("__name__")).startswith("leafkernel.")

@@ -47,14 +47,24 @@ def encoder_of(model: Any, prepared: Prepared, talk: Talk) -> Encode:
 
     The function takes a table as it was read, or None for the one that was prepared.
     """
+
+    def features(frame: pd.DataFrame | None) -> pd.DataFrame:
+        return prepared.features if frame is None else prepared.encode(frame)
+
     names = names_of(model)
     if names is None:
         _check_number(model, prepared)
-        return lambda frame: _features(prepared, frame).to_numpy()
+        return lambda frame: features(frame).to_numpy()
     # A pipeline encodes categories itself, and so wants them as they are in the file.
     raw = hasattr(model, "steps") or hasattr(model, "best_estimator_")
-    _check_names(names, prepared.shown if raw else prepared.features)
-    unused = [str(name) for name in prepared.features.columns if name not in names]
+    present = list((prepared.shown if raw else prepared.features).columns)
+    missing = [name for name in names if name not in present]
+    if missing:
+        raise TableError(
+            f"the model was trained with {_listed(missing)}, which the table has not, or not as a "
+            f"feature; it has {_listed(present)}."
+        )
+    unused = [name for name in prepared.features.columns if name not in names]
     if unused:
         talk.note(f"The model does not use {_listed(unused)}.")
     if raw:
@@ -65,7 +75,18 @@ def encoder_of(model: Any, prepared: Prepared, talk: Talk) -> Encode:
             f"The model is given {_listed(coded)} as numbers, by the order of the values: right "
             "only if it was trained so. A pipeline that encodes categories itself is safer."
         )
-    return lambda frame: _features(prepared, frame)[names]
+    return lambda frame: features(frame)[names]
+
+
+def _check_number(model: Any, prepared: Prepared) -> None:
+    found = prepared.features.shape[1]
+    # CatBoost forgets the number when it is saved, but knows the names.
+    expected = getattr(model, "n_features_in_", 0) or len(getattr(model, "feature_names_", ()))
+    if expected not in (0, found):
+        raise TableError(
+            f"the model was trained with {expected} features, but the table has {found} "
+            f"({_listed(list(prepared.features.columns))}); leave columns out with --drop."
+        )
 
 
 def check_target(model: Any, prepared: Prepared, talk: Talk) -> None:
@@ -172,43 +193,17 @@ def show_columns(prepared: Prepared, frame: pd.DataFrame | None, names: list[str
     numbers = {column.name: column for column in prepared.columns if column.kind == "number"}
     shown: dict[str, Any] = {}
     for name in names:
-        values = read_feature(frame.iloc[:, found.index(name)])
-        if name not in numbers:
+        values, column = read_feature(frame.iloc[:, found.index(name)]), numbers.get(name)
+        if column is None:
             shown[name] = pd.Series(values.labels(), dtype=object)
             continue
-        form = numbers[name].form
-        values = as_numbers(values, form, numbers[name].style)
+        values = as_numbers(values, column.form, column.style)
         findings.add_losses(name, values)
         assert values.numbers is not None
-        shown[name] = pd.Series(as_shown(values.numbers, form))
+        shown[name] = pd.Series(as_shown(values.numbers, column.form))
     table = pd.DataFrame(shown, columns=names)
     table.attrs["notes"] = [*frame.attrs.get("notes", []), *findings.sentences()]
     return table
-
-
-def _features(prepared: Prepared, frame: pd.DataFrame | None) -> pd.DataFrame:
-    return prepared.features if frame is None else prepared.encode(frame)
-
-
-def _check_names(names: list[str], table: pd.DataFrame) -> None:
-    missing = [name for name in names if name not in table.columns]
-    if missing:
-        raise TableError(
-            f"the model was trained with {_listed(missing)}, which the table has not, or not as a "
-            f"feature; it has {_listed(list(table.columns))}."
-        )
-
-
-def _check_number(model: Any, prepared: Prepared) -> None:
-    found = prepared.features.shape[1]
-    # CatBoost forgets the number when it is saved, but knows the names.
-    expected = getattr(model, "n_features_in_", 0) or len(getattr(model, "feature_names_", ()))
-    expected = expected or found
-    if expected != found:
-        raise TableError(
-            f"the model was trained with {expected} features, but the table has {found} "
-            f"({_listed(list(prepared.features.columns))}); leave columns out with --drop."
-        )
 
 
 def _listed(names: list[Any]) -> str:

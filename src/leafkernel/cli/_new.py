@@ -12,10 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from leafkernel.cli._models import name_classes, show_columns
+from leafkernel.cli._models import Encode, name_classes, show_columns
 from leafkernel.cli._options import TableOptions
 from leafkernel.cli._output import Talk
-from leafkernel.cli._train import Plan
 from leafkernel.cli.columns import Prepared, row_names
 from leafkernel.cli.errors import TableError
 from leafkernel.tables._findings import Findings, clean_names
@@ -33,7 +32,7 @@ class NewRows:
     path : Path
         The file.
     frame : DataFrame of shape (m, n_columns)
-        The table as it was read.
+        The table as it was read, with clean names of columns.
     X : {dataframe, ndarray} of shape (m, n_features)
         The rows as the forest takes them.
     names : dict
@@ -55,10 +54,9 @@ class NewRows:
 
         Classes are written as in the first table, where they are among its classes.
         """
-        columns = clean_names(self.frame.columns, Findings())
-        if prepared.target_name not in columns:
+        if prepared.target_name not in self.frame:
             return None
-        values = read_feature(self.frame.iloc[:, columns.index(prepared.target_name)])
+        values = read_feature(self.frame[prepared.target_name])
         if values.missing().all():
             return None
         if prepared.task == "regression":
@@ -69,39 +67,40 @@ class NewRows:
 
     def shown(self, prepared: Prepared) -> pd.DataFrame:
         """Return the columns that people see, as in the first table; None where missing."""
-        columns = clean_names(self.frame.columns, Findings())
-        present = [name for name in prepared.shown.columns if name in columns]
+        present = [name for name in prepared.shown.columns if name in self.frame]
         shown = show_columns(prepared, self.frame, present)
         return shown.reindex(columns=list(prepared.shown.columns))
 
 
-def read_new(talk: Talk, planned: Plan, path: Path, source: TableOptions) -> NewRows:
+def read_new(
+    talk: Talk, path: Path, options: TableOptions, prepared: Prepared, encode: Encode
+) -> NewRows:
     """Read the table of --new, and encode its rows as the forest takes them."""
     talk.step(f"reading {call(path)}")
     frame = read_file(
         path,
         remedy="Give fewer rows at a time with --new.",
-        stated=source.stated,
-        exact={*source.exact, planned.prepared.id_name},
+        stated=options.stated,
+        exact={*options.exact, prepared.id_name},
     )
     if len(frame) == 0:
         raise TableError(f"{call(path)} has names of columns but no rows below them.")
-    if path.exists() and source.table.exists() and path.samefile(source.table):
+    if path.exists() and options.table.exists() and path.samefile(options.table):
         talk.note(
             f"--new is the training table itself, {call(path)}. Its rows are treated as new, "
             "though the forest was trained with them. Leave --new out to compare each row with the "
             "others."
         )
+    frame.columns = clean_names(frame.columns, Findings())
     names: dict[str, Any] = {"row": np.arange(len(frame))}
-    columns, id_name = clean_names(frame.columns, Findings()), planned.prepared.id_name
-    if planned.prepared.ids is not None and id_name in columns:
-        names["id"] = row_names(frame.iloc[:, columns.index(id_name)], names["row"])
+    if prepared.ids is not None and prepared.id_name in frame:
+        names["id"] = row_names(frame[prepared.id_name], names["row"])
     try:
-        X = planned.encode(frame)
+        X = encode(frame)
     except TableError as error:
         raise TableError(f"{call(path)}: {error}") from error
-    for note in getattr(X, "attrs", frame.attrs).get("notes", ()):
-        talk.note(f"{call(path)}: {note}")
+    notes = getattr(X, "attrs", frame.attrs).get("notes", ())
+    talk.note(*(f"{call(path)}: {note}" for note in notes))
     return NewRows(path, frame, X, names)
 
 

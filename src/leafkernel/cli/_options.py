@@ -1,15 +1,16 @@
-"""The options that commands share, each once.
+"""The options that commands share.
 
-A command asks for a group of them by a parameter of one of the classes here; see
-:mod:`leafkernel.cli._command` for how its fields become options.
+Each class is a group of options, one for each field. A command is a class that inherits the groups
+that it needs; see :mod:`leafkernel.cli.commands`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, field
 from enum import Enum
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Any, ClassVar
 
 import typer
 
@@ -18,110 +19,52 @@ from leafkernel.cli._wanted import parse_kinds
 from leafkernel.cli.errors import OptionError
 from leafkernel.tables._signs import Stated
 
-_TABLE, _FOREST, _OUTPUT = "The table", "The forest", "Output"
-
-
-class Task(str, Enum):
-    """What the target is."""
-
-    classification = "classification"
-    regression = "regression"
-
-
-class DecimalSign(str, Enum):
-    """The sign before decimals."""
-
-    point = "."
-    comma = ","
-
-
-class ThousandsSign(str, Enum):
-    """The sign between thousands."""
-
-    point = "."
-    comma = ","
-    space = "space"
-    none = "none"
-
-
-class Scheme(str, Enum):
-    """The weight schemes that work for any table."""
-
-    gap = "gap"
-    uniform = "uniform"
-    kerf = "kerf"
-    oob = "oob"
-    oob_separable = "oob_separable"
-    ih = "ih"
-
-
-class Convention(str, Enum):
-    """How proximities become scores."""
-
-    auto = "auto"
-    breiman = "breiman"
-    rfgap = "rfgap"
-    raw = "raw"
-    residual = "residual"
-
-
-# Ways to draw a map, by the names that the explorer has for them, which takes long to import.
+Task = Enum("Task", {"classification": "classification", "regression": "regression"}, type=str)
+DecimalSign = Enum("DecimalSign", {"point": ".", "comma": ","}, type=str)
+ThousandsSign = Enum(
+    "ThousandsSign", {"point": ".", "comma": ",", "space": "space", "none": "none"}, type=str
+)
+# The schemes that work for any table, and the ways to draw a map. These are the names that the
+# library has for them, which takes long to import.
+SCHEMES = ("gap", "uniform", "kerf", "oob", "oob_separable", "ih")
+Scheme = Enum("Scheme", {name: name for name in SCHEMES}, type=str)  # type: ignore[misc]
 MAPS = ("auto", "umap", "tsne", "phate", "pca", "spectral", "diffusion", "mds")
 Map = Enum("Map", {name: name for name in MAPS}, type=str)  # type: ignore[misc]
-AUTO_MAP = Map("auto")
 MAP_HELP = (
     f"{', '.join(MAPS[1:-1])} or {MAPS[-1]}. auto is umap where umap-learn is installed, else pca."
 )
 
-TableArgument = Annotated[
-    Path,
-    typer.Argument(
-        metavar="TABLE",
-        help="The file: .csv, .csv.gz, .tsv, .parquet or .feather, with the names of the columns "
-        "in its first line. A dash reads CSV from the standard input.",
-        show_default=False,
-    ),
-]
-TargetOption = Annotated[
-    str,
-    typer.Option(
-        "--target",
-        "-t",
-        metavar="COLUMN",
-        help="The column that the forest learns to predict.",
-        rich_help_panel=_TABLE,
-        show_default=False,
-    ),
-]
-TaskOption = Annotated[
-    Task | None,
-    typer.Option(
-        "--task",
-        help="Whether the target holds classes or numbers. Seen from its values by default.",
-        rich_help_panel=_TABLE,
-        show_default=False,
-    ),
-]
-IdOption = Annotated[
-    str | None,
-    typer.Option(
-        "--id",
-        metavar="COLUMN",
-        help="The column that names the rows; it is no feature. By default one that looks like it.",
-        rich_help_panel=_TABLE,
-        show_default=False,
-    ),
-]
-DropOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--drop",
-        metavar="COLUMN",
-        help="A column that is to be no feature. May be given several times.",
-        rich_help_panel=_TABLE,
-        show_default=False,
-    ),
-]
+
+def option(
+    form: str, text: str, *, default: Any = None, panel: str | None = None, **more: Any
+) -> Any:
+    """Return a field of a dataclass that is an option.
+
+    Parameters
+    ----------
+    form : str
+        How it is written: ``"--jobs -j N"``.
+    text : str
+        Its help.
+    default : object, default=None
+        Its default; ``MISSING`` if it must be given.
+    panel : str or None, default=None
+        The part of the help that it stands in.
+    **more
+        Further parameters of ``typer.Option``.
+    """
+    names = [word for word in form.split() if word.startswith("-")]
+    metavar = next((word for word in form.split() if word not in names), None)
+    shown = default not in (None, MISSING)
+    info = typer.Option(
+        *names, metavar=metavar, help=text, rich_help_panel=panel, show_default=shown, **more
+    )
+    return field(default=default, metadata={"typer": info})
+
+
+_table = partial(option, panel="The table")
+_forest = partial(option, panel="The forest")
+output_option = partial(option, panel="Output")
 
 
 def _check_kinds(given: list[str] | None) -> list[str]:
@@ -130,83 +73,6 @@ def _check_kinds(given: list[str] | None) -> list[str]:
     except OptionError as error:
         raise typer.BadParameter(str(error)) from None
     return given or []  # Typer 0.12 asks for the length of what a callback returns
-
-
-AsOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--as",
-        metavar="COLUMN=KIND",
-        callback=_check_kinds,
-        help="Read a column as number, category or date, or ignore it. May be given several "
-        "times. Detected by default.",
-        rich_help_panel=_TABLE,
-        show_default=False,
-    ),
-]
-MaxRowsOption = Annotated[
-    int | None,
-    typer.Option(
-        "--max-rows",
-        metavar="N",
-        min=MIN_ROWS,
-        help="Of a larger table, a random sample of so many rows is used. All by default; a page "
-        "shows at most 100,000.",
-        rich_help_panel=_TABLE,
-        show_default=False,
-    ),
-]
-DecimalOption = Annotated[
-    DecimalSign | None,
-    typer.Option(
-        "--decimal",
-        help="The decimal sign of the numbers in the table. Detected by default.",
-        rich_help_panel=_TABLE,
-        show_default=False,
-    ),
-]
-ThousandsOption = Annotated[
-    ThousandsSign | None,
-    typer.Option(
-        "--thousands",
-        help="The sign between thousands, as in 1.234.567. Detected by default.",
-        rich_help_panel=_TABLE,
-        show_default=False,
-    ),
-]
-SeedOption = Annotated[
-    int,
-    typer.Option(
-        "--seed",
-        metavar="N",
-        min=0,
-        help="Seed of all that is random: the same seed gives the same result.",
-        rich_help_panel=_FOREST,
-    ),
-]
-TreesOption = Annotated[
-    int | None,
-    typer.Option(
-        "--trees",
-        metavar="N",
-        min=1,
-        help="Number of trees. By default 500, and 100 for more than 20,000 rows.",
-        rich_help_panel=_FOREST,
-        show_default=False,
-    ),
-]
-SchemeOption = Annotated[
-    Scheme | None,
-    typer.Option(
-        "--scheme",
-        metavar="NAME",
-        help="How a shared leaf counts: gap, uniform, kerf, oob, oob_separable or ih. By default "
-        "gap, whose proximities are shares of the forest's own prediction (kerf for a model "
-        "without bootstrap).",
-        rich_help_panel=_FOREST,
-        show_default=False,
-    ),
-]
 
 
 def _check_jobs(jobs: int) -> int:
@@ -222,109 +88,42 @@ def count_threads(jobs: int) -> int:
     return _validation.count_threads(jobs)
 
 
-JobsOption = Annotated[
-    int,
-    typer.Option(
-        "--jobs",
-        "-j",
-        metavar="N",
-        callback=_check_jobs,
-        help="Number of threads; -1 uses all cores.",
-        rich_help_panel=_FOREST,
-    ),
-]
-ModelOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--model",
-        metavar="FILE",
-        help="A fitted model to use instead of a new forest: a .skops, .joblib or .pkl file. Needs "
-        "--trust-model.",
-        rich_help_panel=_FOREST,
-        show_default=False,
-    ),
-]
-TrustModelOption = Annotated[
-    bool,
-    typer.Option(
-        "--trust-model",
-        help="Allow --model to load its file. Loading a model CAN RUN CODE FROM THE FILE: use it "
-        "only for files from people you trust.",
-        rich_help_panel=_FOREST,
-    ),
-]
-OutputOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="The file for the result: .csv, .csv.gz, .tsv, .parquet or .feather. By default the "
-        "result is shown, or printed as CSV in a pipe.",
-        rich_help_panel=_OUTPUT,
-        show_default=False,
-    ),
-]
-EscapeOption = Annotated[
-    bool,
-    typer.Option(
-        "--escape-formulas",
-        help="Put an apostrophe in front of text that a spreadsheet would run as a formula. By "
-        "default every cell is written as it is.",
-        rich_help_panel=_OUTPUT,
-    ),
-]
-JsonOption = Annotated[
-    bool,
-    typer.Option(
-        "--json",
-        help="Print one JSON document in place of anything else.",
-        rich_help_panel=_OUTPUT,
-    ),
-]
-QuietOption = Annotated[
-    bool,
-    typer.Option(
-        "--quiet",
-        "-q",
-        help="Print the result and errors only: no progress, no notes.",
-        rich_help_panel=_OUTPUT,
-    ),
-]
-TracebackOption = Annotated[
-    bool,
-    typer.Option(
-        "--traceback",
-        help="After an error, show where in the code it came from.",
-        rich_help_panel=_OUTPUT,
-    ),
-]
-
-
-def state_signs(decimal: DecimalSign | None, thousands: ThousandsSign | None) -> Stated:
-    """Return the signs that two options name, which must differ."""
-    signs = [each and each.value for each in (decimal, thousands)]
-    if decimal is not None and signs[0] == signs[1]:
-        raise OptionError(
-            f"--decimal and --thousands are both {signs[0]!r}. A sign can have one meaning only; "
-            "change or leave out one of the two."
-        )
-    return Stated(*signs)
-
-
-@dataclass(frozen=True)
-class TableOptions:
+@dataclass(frozen=True, kw_only=True)
+class ReadingOptions:
     """Which table, and how to read it."""
 
-    table: TableArgument
-    target: TargetOption
-    task: TaskOption = None
-    id_column: IdOption = None
-    drop: DropOption = None
-    as_kind: AsOption = None
-    max_rows: MaxRowsOption = None
-    decimal: DecimalOption = None
-    thousands: ThousandsOption = None
+    table: Path = field(
+        metadata={
+            "typer": typer.Argument(
+                metavar="TABLE",
+                help="The file: .csv, .csv.gz, .tsv, .parquet or .feather, with the names of the "
+                "columns in its first line. A dash reads CSV from the standard input.",
+                show_default=False,
+            )
+        }
+    )
+    target: str | None = _table(
+        "--target -t COLUMN",
+        "The column to predict later. It helps to fill other columns, and is not filled itself.",
+    )
+    task: Task | None = _table(
+        "--task", "Whether the target holds classes or numbers. Seen from its values by default."
+    )
+    drop: list[str] | None = _table(
+        "--drop COLUMN", "A column that is to be no feature. May be given several times."
+    )
+    as_kind: list[str] | None = _table(
+        "--as COLUMN=KIND",
+        "Read a column as number, category or date, or ignore it. May be given several times. "
+        "Detected by default.",
+        callback=_check_kinds,
+    )
+    decimal: DecimalSign | None = _table(
+        "--decimal", "The decimal sign of the numbers in the table. Detected by default."
+    )
+    thousands: ThousandsSign | None = _table(
+        "--thousands", "The sign between thousands, as in 1.234.567. Detected by default."
+    )
 
     @property
     def kinds(self) -> dict[str, str]:
@@ -332,27 +131,58 @@ class TableOptions:
         return parse_kinds(self.as_kind or ())
 
     @property
+    def stated(self) -> Stated:
+        """The signs in numbers, as the options name them; they must differ."""
+        signs = [each and each.value for each in (self.decimal, self.thousands)]
+        if self.decimal is not None and signs[0] == signs[1]:
+            raise OptionError(
+                f"--decimal and --thousands are both {signs[0]!r}. A sign can have one meaning "
+                "only; change or leave out one of the two."
+            )
+        return Stated(*signs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions(ReadingOptions):
+    """Which table to learn from, and how to read it."""
+
+    target: str = _table(
+        "--target -t COLUMN", "The column that the forest learns to predict.", default=MISSING
+    )
+    id_column: str | None = _table(
+        "--id COLUMN",
+        "The column that names the rows; it is no feature. By default one that looks like it.",
+    )
+    max_rows: int | None = _table(
+        "--max-rows N",
+        "Of a larger table, a random sample of so many rows is used. All by default; a page shows "
+        "at most 100,000.",
+        min=MIN_ROWS,
+    )
+
+    @property
     def exact(self) -> set[str]:
         """The columns whose cells are needed as they are written."""
         named = {name for name, kind in self.kinds.items() if kind == "category"}
         return named if self.id_column is None else {*named, self.id_column}
 
-    @property
-    def stated(self) -> Stated:
-        """The signs in numbers, as the options name them."""
-        return state_signs(self.decimal, self.thousands)
 
+@dataclass(frozen=True, kw_only=True)
+class GrowingOptions:
+    """How to grow a forest."""
 
-@dataclass(frozen=True)
-class ForestOptions:
-    """Which forest."""
-
-    trees: TreesOption = None
-    scheme: SchemeOption = None
-    model: ModelOption = None
-    trust_model: TrustModelOption = False
-    seed: SeedOption = 0
-    jobs: JobsOption = -1
+    trees: int | None = _forest(
+        "--trees N", "Number of trees. By default 500, and 100 for more than 20,000 rows.", min=1
+    )
+    seed: int = _forest(
+        "--seed N",
+        "Seed of all that is random: the same seed gives the same result.",
+        min=0,
+        default=0,
+    )
+    jobs: int = _forest(
+        "--jobs -j N", "Number of threads; -1 uses all cores.", callback=_check_jobs, default=-1
+    )
 
     @property
     def threads(self) -> int:
@@ -360,18 +190,71 @@ class ForestOptions:
         return count_threads(self.jobs)
 
 
-@dataclass(frozen=True)
-class OutputOptions:
+@dataclass(frozen=True, kw_only=True)
+class ForestOptions(GrowingOptions):
+    """Which forest."""
+
+    scheme: Scheme | None = _forest(
+        "--scheme NAME",
+        f"How a shared leaf counts: {', '.join(SCHEMES[:-1])} or {SCHEMES[-1]}. By default gap, "
+        "whose proximities are shares of the forest's own prediction (kerf for a model without "
+        "bootstrap).",
+    )
+    model: Path | None = _forest(
+        "--model FILE",
+        "A fitted model to use instead of a new forest: a .skops, .joblib or .pkl file. Needs "
+        "--trust-model.",
+    )
+    trust_model: bool = _forest(
+        "--trust-model",
+        "Allow --model to load its file. Loading a model CAN RUN CODE FROM THE FILE: use it only "
+        "for files from people you trust.",
+        default=False,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultOptions:
     """Where the result goes, and how it is written."""
 
-    output: OutputOption = None
-    escape_formulas: EscapeOption = False
+    output: Path | None = output_option(
+        "--output -o FILE",
+        "The file for the result: .csv, .csv.gz, .tsv, .parquet or .feather. By default the result "
+        "is shown, or printed as CSV in a pipe.",
+    )
+    escape_formulas: bool = output_option(
+        "--escape-formulas",
+        "Put an apostrophe in front of text that a spreadsheet would run as a formula. By default "
+        "every cell is written as it is.",
+        default=False,
+    )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TalkOptions:
     """How much is said, and in which form."""
 
-    json: JsonOption = False
-    quiet: QuietOption = False
-    traceback: TracebackOption = False
+    #: Of each command, for its help.
+    examples: ClassVar[tuple[str, ...]] = ()
+    json: bool = output_option(
+        "--json", "Print one JSON document in place of anything else.", default=False
+    )
+    quiet: bool = output_option(
+        "--quiet -q", "Print the result and errors only: no progress, no notes.", default=False
+    )
+    traceback: bool = output_option(
+        "--traceback", "After an error, show where in the code it came from.", default=False
+    )
+
+
+# Of the bases of a class, the last comes first in the help.
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyOptions(ForestOptions, TableOptions):
+    """A table, and a forest that learns it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableCommand(TalkOptions, ResultOptions, StudyOptions):
+    """A table, a forest that learns it, and a result that is a table, too."""

@@ -24,7 +24,7 @@ from rich.text import Text
 
 from leafkernel import LeafkernelWarning
 from leafkernel._memory import format_bytes
-from leafkernel.cli._options import OutputOptions
+from leafkernel.cli._options import ResultOptions
 from leafkernel.cli._streams import give_up, writing_stdout
 from leafkernel.cli.errors import FileError, OptionError
 from leafkernel.tables._findings import unique_names
@@ -41,10 +41,10 @@ from leafkernel.tables._writing import (
 _ROWS_SHOWN = 20
 _WIDEST = 40
 _WIDTH_OF_PIPE = 100
-
-Write = Callable[[str, BinaryIO], None]
 # Steps that took less are not worth a line.
 _NOTABLE = 0.1
+
+Write = Callable[[str, BinaryIO], None]
 
 
 class Talk(AbstractContextManager["Talk"]):
@@ -67,8 +67,7 @@ class Talk(AbstractContextManager["Talk"]):
         self.notes: list[str] = []
         #: Explains an error for which nothing else does, where a likely reason is known.
         self.suspect: Callable[[Exception], str] | None = None
-        self._out = _console(sys.stdout)
-        self._err = _console(sys.stderr)
+        self._out, self._err = _console(sys.stdout), _console(sys.stderr)
         #: Whether a person watches: where either is a pipe or a file, nothing moves or shines.
         self.lively = self._err.is_terminal and self._out.is_terminal and not (quiet or json)
         self._progress: Progress | None = None
@@ -109,21 +108,20 @@ class Talk(AbstractContextManager["Talk"]):
         if self._progress is None:
             return
         self._progress.stop()
-        text = self._progress.tasks[0].description
+        text, seconds = self._progress.tasks[0].description, perf_counter() - self._began
         self._progress = None
-        seconds = perf_counter() - self._began
         if finished and seconds >= _NOTABLE:
-            took = f"{seconds:.1f} s"
-            self._say(Text.assemble(("✓ ", "green"), f"{text:<44}", (took, "dim")))
+            self._say(Text.assemble(("✓ ", "green"), f"{text:<44}", (f"{seconds:.1f} s", "dim")))
 
-    def note(self, text: str) -> None:
-        """Say something that the user should know, once."""
-        if text in self.notes:
-            return
-        self.notes.append(text)
-        if self.quiet or self.json or self.lively:
-            return  # with a person watching they come together, in the summary
-        self._say(f"note: {clean(text)}", soft_wrap=True)
+    def note(self, *texts: str) -> None:
+        """Say what the user should know, each sentence once."""
+        for text in texts:
+            if text in self.notes:
+                continue
+            self.notes.append(text)
+            # With a person watching they come together, in the summary.
+            if not (self.quiet or self.json or self.lively):
+                self._say(f"note: {clean(text)}", soft_wrap=True)
 
     def summary(self, lines: dict[str, str]) -> None:
         """Show what was done, with the notes, to a person."""
@@ -137,14 +135,12 @@ class Talk(AbstractContextManager["Talk"]):
             grid.add_row(Text(clean(name)), Text(clean(text)))
         for i, text in enumerate(self.notes):
             grid.add_row(Text("notes" if i == 0 else ""), Text("• " + clean(text)))
-        self._say()
-        self._say(grid)
-        self._say()
+        self._say("", grid, "", sep="\n")
 
     def result(
         self,
         frame: pd.DataFrame,
-        options: OutputOptions,
+        options: ResultOptions,
         *,
         lines: dict[str, str],
         about: dict[str, Any],
@@ -156,7 +152,7 @@ class Talk(AbstractContextManager["Talk"]):
         ----------
         frame : DataFrame
             The result.
-        options : OutputOptions
+        options : ResultOptions
             Where to write it.
         lines : dict
             The summary for a person.
@@ -167,13 +163,14 @@ class Talk(AbstractContextManager["Talk"]):
         """
         self._stop()
         output = options.output
-        as_text = not (output is None and (self.json or self._out.is_terminal))
-        as_text = as_text and (output is None or suffix_of(output) not in TYPED_FORMATS)
-        if as_text and not options.escape_formulas:
-            for note in formula_notes(frame):
-                self.note(note)
-        elif as_text:
+        if output is None:
+            as_text = not (self.json or self._out.is_terminal)
+        else:
+            as_text = suffix_of(output) not in TYPED_FORMATS
+        if as_text and options.escape_formulas:
             frame = defuse(frame)
+        elif as_text:
+            self.note(*formula_notes(frame))
         write = write or (lambda suffix, file: write_as(suffix, frame, file))
         self.summary(lines)
         if output is not None:
@@ -181,45 +178,46 @@ class Talk(AbstractContextManager["Talk"]):
             write_file(output, write)
             self._stop()
         if self.json:
-            where = None if output is None else str(output)
-            result = None if output is not None else _records(frame)
-            self.document({**about, "output": where, "result": result})
-        elif output is not None:
+            rows = _records(frame) if output is None else None
+            self.document({**about, "output": output and str(output)}, result=rows)
+        elif output is not None and self.lively:
             size = format_bytes(output.stat().st_size)
-            if self.lively:
-                self._say(f"{len(frame):,} rows written to {clean(str(output))} ({size})")
-        elif self._out.is_terminal:
+            self._say(f"{len(frame):,} rows written to {clean(str(output))} ({size})")
+        elif output is None and self._out.is_terminal:
             self._show(frame)
-        else:
+        elif output is None:
             text = BytesIO()
             write("", text)
             self._print(text.getvalue(), nl=False)
 
-    def document(self, content: dict[str, Any]) -> None:
-        """Print the JSON document."""
-        whole = {"command": self.command, **content, "notes": self.notes}
-        if "result" in whole:
-            whole["result"] = whole.pop("result")  # last, for it is long
+    def document(self, content: dict[str, Any], **last: Any) -> None:
+        """Print the JSON document; what is ``last`` comes after the notes, for it is long."""
+        whole = {"command": self.command, **content, "notes": self.notes, **last}
         self._print(json.dumps(_jsonable(whole), allow_nan=False))
-
-    def line(self, text: str) -> None:
-        """Print a line of the result, which may be read by a program."""
-        self._stop()
-        # A path may hold bytes that are not text; a program gets them as they are.
-        exact = os.fsencode(text) if os.name == "posix" else text
-        self._print(clean(text) if self._out.is_terminal else exact)
 
     @property
     def width(self) -> int:
         """The number of letters in a line of the result."""
         return self._out.width if self._out.is_terminal else _WIDTH_OF_PIPE
 
-    def text(self, text: str) -> None:
-        """Print the result in words."""
+    def text(self, text: str, *, is_path: bool = False) -> None:
+        """Print the result in words, or a path, of which a program gets the very bytes."""
         self._stop()
-        text = clean(text)
-        # A pipe gets the same bytes on each system.
-        self._print(text if self._out.is_terminal else text.encode(errors="replace"))
+        if self._out.is_terminal:
+            self._print(clean(text))
+        elif is_path:
+            self._print(os.fsencode(text) if os.name == "posix" else text)
+        else:  # the same bytes on each system
+            self._print(clean(text).encode(errors="replace"))
+
+    def error(self, message: str, exit_code: int) -> None:
+        """Say what went wrong, to people and, with --json, to programs."""
+        self._stop(finished=False)
+        label = Text("error: ", style="bold red")
+        self._say(label + Text(clean(message)), soft_wrap=not self._err.is_terminal)
+        if self.json:
+            with suppress(FileError):  # the first error matters
+                self._print(json.dumps({"error": message, "exit_code": exit_code}))
 
     def _print(self, text: str | bytes, *, nl: bool = True) -> None:
         with writing_stdout():
@@ -232,30 +230,20 @@ class Talk(AbstractContextManager["Talk"]):
         except OSError:
             give_up(sys.stderr)
 
-    def error(self, message: str, exit_code: int) -> None:
-        """Say what went wrong, to people and, with --json, to programs."""
-        self._stop(finished=False)
-        label = Text("error: ", style="bold red")
-        self._say(label + Text(clean(message)), soft_wrap=not self._err.is_terminal)
-        if self.json:
-            with suppress(FileError):  # the first error matters
-                self._print(json.dumps({"error": message, "exit_code": exit_code}))
-
     def _show(self, frame: pd.DataFrame) -> None:
-        head = frame.head(_ROWS_SHOWN)
+        """Print a table to a person: whole columns, as many as there is room for."""
         table = Table(box=SIMPLE_HEAD, header_style="bold cyan", pad_edge=False)
         columns: list[list[Text]] = []
         room = self._out.width
-        for j, name in enumerate(head.columns):
-            cells = [Text(clean(_cell(value))) for value in head.iloc[:, j]]
-            title = Text(clean(str(name)))
+        for name, column in frame.head(_ROWS_SHOWN).items():
+            title, cells = Text(clean(str(name))), [Text(clean(_cell(each))) for each in column]
             room -= min(max(cell.cell_len for cell in [title, *cells]), _WIDEST) + 3
             if columns and room < 0:
-                break  # whole columns, as many as there is room for
+                break
             columns.append(cells)
             table.add_column(
                 title,
-                justify="right" if _is_number(head.iloc[:, j]) else "left",
+                justify="right" if column.dtype.kind in "iuf" else "left",
                 no_wrap=True,
                 overflow="ellipsis",
                 max_width=_WIDEST,
@@ -264,18 +252,11 @@ class Talk(AbstractContextManager["Talk"]):
             table.add_row(*row)
         with writing_stdout():
             self._out.print(table)
-        more = [
-            f"{n:,} more {what}"
-            for n, what in (
-                (len(frame) - _ROWS_SHOWN, "rows"),
-                (frame.shape[1] - len(columns), "columns"),
-            )
-            if n > 0
-        ]
+        left = {"rows": len(frame) - _ROWS_SHOWN, "columns": frame.shape[1] - len(columns)}
+        more = [f"{n:,} more {what}" for what, n in left.items() if n > 0]
         if more and not self.quiet:
-            self._say(
-                Text(f"and {' and '.join(more)}: write all with -o FILE, or pipe them.", "dim")
-            )
+            said = f"and {' and '.join(more)}: write all with -o FILE, or pipe them."
+            self._say(Text(said, "dim"))
 
 
 def _console(stream: TextIO) -> Console:
@@ -290,18 +271,18 @@ def clean(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
-def check_output(output: Path | None, table: Path, *others: Path | None) -> None:
+def check_output(options: ResultOptions) -> None:
     """Refuse a file that cannot be written, before any work is done for it."""
-    if output is None:
-        return
-    if suffix_of(output) not in WRITTEN_FORMATS:
-        raise OptionError(
-            f"--output {output}: the name should end in one of {', '.join(WRITTEN_FORMATS)}."
-        )
-    check_place(output, table, *others)
+    if options.output is not None:
+        if suffix_of(options.output) not in WRITTEN_FORMATS:
+            raise OptionError(
+                f"--output {options.output}: the name should end in one of "
+                f"{', '.join(WRITTEN_FORMATS)}."
+            )
+        check_place(options.output, options)
 
 
-def check_place(output: Path, table: Path, *others: Path | None) -> None:
+def check_place(output: Path, options: Any) -> None:
     """Refuse a folder that is missing or not writable, and a file that is read."""
     place = Path(os.path.realpath(output))  # a symbolic link is followed
     if place.is_dir() or not place.parent.is_dir():
@@ -312,16 +293,11 @@ def check_place(output: Path, table: Path, *others: Path | None) -> None:
         raise FileError(
             f"--output {output}: you may not write in the folder {place.parent}. Give another one."
         )
-    if output.exists() and table.exists() and output.samefile(table):
-        raise OptionError(f"--output {output} is the table itself; give another name.")
-    for other in others:
-        if other is not None and output.exists() and other.exists() and output.samefile(other):
-            raise OptionError(f"--output {output} is {other}, which is read; give another name.")
-
-
-def _is_number(column: Any) -> bool:
-    types = pd.api.types
-    return types.is_numeric_dtype(column.dtype) and not types.is_bool_dtype(column.dtype)
+    for name in ("table", "new", "model"):
+        read: Path | None = getattr(options, name, None)
+        if read is not None and output.exists() and read.exists() and output.samefile(read):
+            what = "the table itself" if name == "table" else f"{read}, which is read"
+            raise OptionError(f"--output {output} is {what}; give another name.")
 
 
 def _cell(value: Any) -> str:
@@ -346,12 +322,8 @@ def _jsonable(value: Any) -> Any:
         return {str(name): _jsonable(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_jsonable(item) for item in value]
-    if isinstance(value, (bool, np.bool_)):
-        return bool(value)
-    if isinstance(value, (int, np.integer)):
-        return int(value)
-    if isinstance(value, (float, np.floating)):
-        return float(value) if np.isfinite(value) else None
-    if value is None or value is pd.NA or value is pd.NaT:
+    if isinstance(value, (np.bool_, np.number)):
+        value = value.item()
+    if value is pd.NA or value is pd.NaT or (isinstance(value, float) and not np.isfinite(value)):
         return None
-    return str(value)
+    return value if isinstance(value, (bool, int, float, type(None))) else str(value)

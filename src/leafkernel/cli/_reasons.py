@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from rich.cells import cell_len, set_cell_size
 
 from leafkernel._validation import shorten
 from leafkernel.cli._train import Study
@@ -20,29 +18,7 @@ from leafkernel.tasks.pair_explanation import PairExplanation
 
 _LONGEST = 28  # letters of a value or a name
 _MOST_CATEGORIES = 4
-_EXACT = 1e15  # whole numbers below are written with all digits
-
-
-@dataclass(frozen=True)
-class Reason:
-    """A column that keeps two rows together, or at which they part.
-
-    Attributes
-    ----------
-    column : str
-        The column of the table, or a feature that a pipeline made.
-    weight : float
-        The share of the similarity that it decides, or the number of trees in which they part.
-    values : tuple of str
-        The values of the two rows; empty for a feature that is no column.
-    where : str
-        The values for which they stay together, or at which they part; empty where unknown.
-    """
-
-    column: str
-    weight: float
-    values: tuple[str, str]
-    where: str
+EXACT = 1e15  # whole numbers below are written with all digits
 
 
 class ColumnNames:
@@ -61,60 +37,50 @@ class ColumnNames:
         is_frame = isinstance(study.X, pd.DataFrame)
         names = [str(name) for name in (prepared.shown if is_frame else prepared.features).columns]
         links = link_features(study.prox, features, study.X, names, columns_are_x=False)
-        found = [None if link is None else names[link] for link in links]
         # A pipeline may have changed the values of a column that keeps its name.
         self._changed = hasattr(forest, "steps") or hasattr(forest, "best_estimator_")
-        if self._changed:
-            found = [
-                _column_of(feature, names) if name is None else name
-                for feature, name in zip(features, found, strict=True)
-            ]
-        self._names = [
-            feature if name is None else name for feature, name in zip(features, found, strict=True)
-        ]
-        self._linked = [name is not None for name in found]
+        self._names, self._linked = [], []
+        for feature, link in zip(features, links, strict=True):
+            name = None if link is None else names[link]
+            if name is None and self._changed:
+                name = _column_of(feature, names)
+            self._names.append(feature if name is None else name)
+            self._linked.append(name is not None)
         self._columns = {column.name: column for column in prepared.columns}
 
-    def together(
-        self, pair: PairExplanation, first: Mapping[str, Any], second: Mapping[str, Any]
-    ) -> list[Reason]:
-        """Return what keeps a pair together, given the values of both; the most important first."""
-        weights = {f: float(pair.shares[f]) for f in np.flatnonzero(pair.bits > 0).tolist()}
-        where = {f: self._within(f, pair, first, second) for f in weights}
-        return self._reasons(weights, where, first, second)
+    def reasons(
+        self, pair: PairExplanation, *values: Mapping[str, Any]
+    ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Return what keeps a pair together and where it parts, the most important first.
 
-    def apart(
-        self, pair: PairExplanation, first: Mapping[str, Any], second: Mapping[str, Any]
-    ) -> list[Reason]:
-        """Return at which columns a pair parts, given the values of both; the most often first."""
-        weights = {f: float(pair.parted_in[f]) for f in np.flatnonzero(pair.parted_in).tolist()}
-        where = {f: self._at(f, pair) for f in weights}
-        return self._reasons(weights, where, first, second)
+        ``values`` are those of the two rows, by column. A reason has the ``column`` and the
+        ``values`` of both; the ``share`` of the similarity and the values ``within`` which they
+        stay together; or the number of ``trees`` in which they part and the value ``at`` which.
+        """
+        together: dict[str, Any] = {}
+        apart: dict[str, Any] = {}
+        for f in np.flatnonzero(pair.bits > 0).tolist():
+            found = {"share": float(pair.shares[f]), "within": self._within(f, pair, values)}
+            self._add(together, f, found, values)
+        for f in np.flatnonzero(pair.parted_in).tolist():
+            found = {"trees": float(pair.parted_in[f]), "at": self._at(f, pair)}
+            self._add(apart, f, found, values)
+        return (
+            sorted(together.values(), key=lambda reason: -reason["share"]),
+            sorted(apart.values(), key=lambda reason: -reason["trees"]),
+        )
 
-    def _reasons(
-        self,
-        weights: dict[int, float],
-        where: dict[int, str],
-        first: Mapping[str, Any],
-        second: Mapping[str, Any],
-    ) -> list[Reason]:
-        """Add up the features of each column."""
-        by_name: dict[str, list[int]] = {}
-        for f in weights:
-            by_name.setdefault(self._names[f], []).append(f)
-        reasons = []
-        for name, features in by_name.items():
-            is_column = self._linked[features[0]]
-            values = self._say(name, first.get(name)), self._say(name, second.get(name))
-            reasons.append(
-                Reason(
-                    name,
-                    sum(weights[f] for f in features),
-                    values if is_column else ("", ""),
-                    where[features[0]] if len(features) == 1 else "",
-                )
-            )
-        return sorted(reasons, key=lambda reason: -reason.weight)
+    def _add(
+        self, reasons: dict[str, Any], f: int, found: dict[str, Any], values: Sequence[Any]
+    ) -> None:
+        """Add what was found of a feature to the reason of its column."""
+        name = self._names[f]
+        (weight, number), (where, _) = found.items()
+        if name in reasons:
+            reasons[name] |= {weight: reasons[name][weight] + number, where: None}
+        else:
+            texts = [self._say(name, row.get(name)) if self._linked[f] else "" for row in values]
+            reasons[name] = {"column": name, "values": texts, **found}
 
     def _is_unseen(self, name: str, value: Any) -> bool:
         """Return whether a value is a category that the forest was not trained with."""
@@ -130,32 +96,34 @@ class ColumnNames:
         return self._columns.get(self._names[feature]) if self._linked[feature] else None
 
     def _within(
-        self, f: int, pair: PairExplanation, first: Mapping[str, Any], second: Mapping[str, Any]
-    ) -> str:
+        self, f: int, pair: PairExplanation, values: Sequence[Mapping[str, Any]]
+    ) -> str | None:
+        """Say for which values of a feature a pair stays together; None where unknown."""
         low, high = float(pair.low[f]), float(pair.high[f])
         if np.isnan(low) or (self._changed and self._linked[f]):
-            return ""
+            return None
         if low == np.inf:
             return "missing"
         column, name = self._column(f), self._names[f]
-        values = [row.get(name) for row in (first, second)]
+        both = [row.get(name) for row in values]
         if column is not None and column.categories:
             held = [each for k, each in enumerate(column.categories) if low < k <= high]
             is_any = len(held) == len(column.categories)
             text = "any" if is_any else shorten([text_of(x) for x in held], _MOST_CATEGORIES)
         else:
-            text = _interval(low, high, "" if column is None else column.form, values)
-        is_lost = any(is_missing(value) or self._is_unseen(name, value) for value in values)
+            text = _interval(low, high, "" if column is None else column.form, both)
+        is_lost = any(is_missing(value) or self._is_unseen(name, value) for value in both)
         also = is_lost and self._linked[f] and pair.missing_stays[f]
         return f"{text} or missing" if also else text
 
-    def _at(self, f: int, pair: PairExplanation) -> str:
+    def _at(self, f: int, pair: PairExplanation) -> str | None:
+        """Say about where a pair parts at a feature; None where unknown."""
         column = self._column(f)
         coded = column is not None and column.categories
         thresholds = pair.partings.thresholds[pair.partings.features == f]
         known = thresholds[np.isfinite(thresholds)]
         if not len(known) or coded or (self._changed and self._linked[f]):
-            return ""
+            return None
         return f"about {_end(float(np.median(known)), '' if column is None else column.form)}"
 
 
@@ -203,32 +171,10 @@ def text_of(value: Any) -> str:
         text = str(pd.Timestamp(value))
         return text.removesuffix(" 00:00:00").removesuffix(":00")
     if isinstance(value, (float, np.floating)):
-        whole = float(value).is_integer() and abs(value) < _EXACT
+        whole = float(value).is_integer() and abs(value) < EXACT
         return str(int(value)) if whole else f"{value:.7g}"
     text = " ".join(str(value).split())
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-
-
-def say_number(value: float) -> str:
-    """Return a number that was computed, rounded so that people can read it."""
-    return f"{value:.0f}" if 1e5 <= abs(value) < _EXACT else f"{value:.4g}"
-
-
-def grid(heads: Sequence[str], lines: Iterable[Sequence[str]], right: Iterable[str]) -> list[str]:
-    """Return lines of text in columns, of which those with some heads stand on the right."""
-    rows = [list(heads), *map(list, lines)]
-    widths = [max(cell_len(row[j]) for row in rows) for j in range(len(heads))]
-    on_right = set(right)
-    texts = []
-    for row in rows:
-        cells = [
-            " " * (width - cell_len(cell)) + cell
-            if head in on_right
-            else set_cell_size(cell, width)
-            for head, cell, width in zip(heads, row, widths, strict=True)
-        ]
-        texts.append("  " + "  ".join(cells).rstrip())
-    return texts
 
 
 def values_at(shown: pd.DataFrame, row: int) -> dict[str, Any]:

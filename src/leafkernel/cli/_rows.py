@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -43,15 +42,10 @@ def find_row(
         The column of the names.
     """
     wanted = wanted.strip()
-    named = [] if ids is None else [i for i, name in enumerate(ids) if str(name).strip() == wanted]
+    names = [] if ids is None else [str(name) for name in ids]
+    named = [i for i, name in enumerate(names) if name.strip() == wanted]
     match = _NUMBER.fullmatch(wanted)
     numbered = [] if match is None else np.flatnonzero(rows == int(match[1])).tolist()
-    if len(named) > 1 and not set(numbered) & set(named):
-        listed = shorten([f"'row {rows[i]}'" for i in named])
-        raise TableError(
-            f"--row {wanted}: {len(named):,} rows of {file} have that name in column "
-            f"{quote(id_name)}. Give the number of one of them: {listed}."
-        )
     if len(named) == 1:
         if numbered and numbered != named and wanted.isdigit():
             talk.note(
@@ -59,25 +53,27 @@ def find_row(
                 f"this number in the file, use --row 'row {wanted}'."
             )
         return named[0]
+    if named and not set(numbered) & set(named):
+        listed = shorten([f"'row {rows[i]}'" for i in named])
+        raise TableError(
+            f"--row {wanted}: {len(named):,} rows of {file} have that name in column "
+            f"{quote(id_name)}. Give the number of one of them: {listed}."
+        )
     if numbered:
         return int(numbered[0])
-    raise TableError(_unknown(wanted, match, rows, ids, file=file, id_name=id_name))
-
-
-def _unknown(wanted: str, match: Any, rows: Any, ids: Any, *, file: str, id_name: str) -> str:
     last = int(rows.max())
     if match is not None and int(match[1]) <= last:
-        return (
+        raise TableError(
             f"--row {wanted}: this row of {file} was not used for training, because its target is "
             "missing or because --max-rows left it out. Choose another row, or give it with --new."
         )
-    message = f"--row {wanted}: {file} has no such row. Its rows have the numbers 0 to {last:,}"
-    if ids is None:
-        return f"{message}. Give one of them."
-    names = [str(name) for name in ids]
-    alike = [name for name in names if name.strip().casefold() == wanted.casefold()]
-    similar = f" Did you mean {quote(alike[0])}?" if alike else ""
-    return (
-        f"{message}, and names in column {quote(id_name)} "
-        f"({shorten([quote(name) for name in names], most=3)}). Give one of them.{similar}"
+    known, meant = "", ""
+    if names:
+        listed = shorten([quote(name) for name in names], most=3)
+        known = f", and names in column {quote(id_name)} ({listed})"
+        alike = [name for name in names if name.strip().casefold() == wanted.casefold()]
+        meant = f" Did you mean {quote(alike[0])}?" if alike else ""
+    raise TableError(
+        f"--row {wanted}: {file} has no such row. Its rows have the numbers 0 to {last:,}{known}. "
+        f"Give one of them.{meant}"
     )

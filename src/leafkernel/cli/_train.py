@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -16,19 +17,15 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from leafkernel import ForestProximity
 from leafkernel.cli._loading import load_model
-from leafkernel.cli._models import (
-    Encode,
-    check_target,
-    encoder_of,
-    names_of,
-    task_of,
-)
-from leafkernel.cli._options import ForestOptions, Scheme, TableOptions
+from leafkernel.cli._models import check_target, encoder_of, names_of, task_of
+from leafkernel.cli._new import NewRows, read_new
+from leafkernel.cli._options import ForestOptions, StudyOptions
 from leafkernel.cli._output import Talk
 from leafkernel.cli.columns import Prepared, prepare
 from leafkernel.cli.errors import OptionError
 from leafkernel.explorer._judgement import Judgement
 from leafkernel.forests._bootstrap import MISSING_VALUES_STRAY
+from leafkernel.schemes import find_scheme
 from leafkernel.tables._findings import free_name
 from leafkernel.tables._values import as_shown
 from leafkernel.tables.files import call, read_file
@@ -36,36 +33,54 @@ from leafkernel.tables.files import call, read_file
 # Trees for a table of that many rows, and for a larger one.
 _TREES, _TREES_OF_MANY, _MANY = 500, 100, 20_000
 _CHUNKS = 20
-# Schemes that look at out-of-bag trees, and so at the weights with which trees were trained.
-_IN_BAG = ("gap", "oob", "oob_separable")
+# Unless --scheme says otherwise; the second one for models without bootstrap.
+_SCHEME, _ANY_SCHEME = "gap", "kerf"
 
 
-@dataclass(frozen=True)
-class Study:
-    """A table and the forest that was grown on it.
+@dataclass
+class Plan:
+    """Tables that were read, and what the forest takes of them, before any tree is grown.
 
     Attributes
     ----------
     path : Path
-        The file.
+        The file of the table.
     prepared : Prepared
         The table.
     X : {dataframe, ndarray} of shape (n, n_features)
-        What the forest was given.
-    prox : ForestProximity
-        The proximity, fitted.
-    judgement : Judgement
-        What the rows predict of each other.
-    seconds : float or None
-        Time that the forest took to grow; None if it was loaded.
+        What the forest is given.
+    new : NewRows or None
+        The rows of --new.
+    model : estimator or None
+        The model of --model; None: a forest is to be grown.
     """
 
     path: Path
     prepared: Prepared
     X: Any
+    new: NewRows | None
+    model: Any
+
+
+@dataclass
+class Study(Plan):
+    """A table and the forest that was grown on it.
+
+    Attributes
+    ----------
+    prox : ForestProximity
+        The proximity, fitted.
+    seconds : float or None
+        Time that the forest took to grow; None if it was loaded.
+    """
+
     prox: ForestProximity
-    judgement: Judgement
     seconds: float | None
+
+    @cached_property
+    def judgement(self) -> Judgement:
+        """What the rows predict of each other."""
+        return Judgement.of(self.prox, self.y)
 
     @property
     def y(self) -> npt.NDArray[Any]:
@@ -73,14 +88,23 @@ class Study:
         target: npt.NDArray[Any] = self.prepared.target
         return target
 
+    @property
+    def asked(self) -> Any:
+        """The rows of --new as the forest takes them; None stands for the training rows."""
+        return None if self.new is None else self.new.X
+
     def shown(self, targets: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return targets or predictions as the file has them: dates as dates."""
         return as_shown(targets, self.prepared.target_form)
 
-    @property
-    def score(self) -> dict[str, Any]:
-        """How well the rows predict each other."""
-        return self.judgement.score()
+    def shown_one(self, target: Any) -> Any:
+        """Return one target or prediction as people see it: None if missing, or a date."""
+        if target is None or pd.isna(target):
+            return None
+        if self.judgement.classes is not None:
+            return target
+        shown = self.shown(np.array([target], dtype=np.float64))[0]
+        return pd.Timestamp(shown) if isinstance(shown, np.datetime64) else float(shown)
 
     @property
     def predicted(self) -> npt.NDArray[Any]:
@@ -88,8 +112,17 @@ class Study:
         found = self.judgement.predicted
         if self.judgement.classes is None:
             return found
-        classes = np.array([*self.judgement.classes, None], dtype=object)
-        return classes[found]
+        return np.array([*self.judgement.classes, None], dtype=object)[found]
+
+    def no_prediction(self, who: str, them: str) -> str:
+        """Say why some training rows have no prediction, given the first words, like "Row 3 has".
+
+        ``them`` is "it" for one row.
+        """
+        if self.judgement.out_of_bag:
+            why = f"no out-of-bag prediction, because every tree was trained with {them}"
+            return f"{who} {why}. Use more --trees."
+        return f"{who} no prediction, because no other row shares a leaf that counts."
 
     def names(self, rows: npt.NDArray[Any] | None = None, prefix: str = "") -> dict[str, Any]:
         """Return the columns that say which rows these are: numbers in the file, and names."""
@@ -98,6 +131,10 @@ class Study:
         if self.prepared.ids is not None:
             columns[f"{prefix}_id" if prefix else "id"] = self.prepared.ids[rows]
         return columns
+
+    def names_asked(self) -> dict[str, Any]:
+        """Return these columns for the rows of --new, or for the training rows."""
+        return self.names() if self.new is None else self.new.names
 
     def beside(self, frame: pd.DataFrame, rows: npt.NDArray[Any]) -> pd.DataFrame:
         """Return a table of rows with their values beside it, under names that are free."""
@@ -111,10 +148,9 @@ class Study:
 
     def similarity(self, scheme: str) -> ForestProximity:
         """Return proximities of the same forest in which each row is also similar to itself."""
-        prox = self.prox
-        if prox.scheme_.name == scheme and prox.diagonal == "scheme":
-            return prox
-        return prox.reweigh(scheme, diagonal="scheme", X=self.X)
+        if self.prox.scheme_.name == scheme and self.prox.diagonal == "scheme":
+            return self.prox
+        return self.prox.reweigh(scheme, diagonal="scheme", X=self.X)
 
     def about(self, scheme: str | None = None) -> dict[str, Any]:
         """Return what a JSON document says beside the result.
@@ -129,98 +165,93 @@ class Study:
             "features": [str(name) for name in self.prepared.features.columns],
             "trees": self.prox.n_trees_,
             "scheme": scheme or self.prox.scheme_.name,
-            "score": self.score,
+            "score": self.judgement.score(),
         }
-
-    def _forest(self) -> str:
-        return "random forest" if self.seconds is not None else type(self.prox.forest_).__name__
 
     def lines(self, scheme: str | None = None) -> dict[str, str]:
         """Return what a person is told of the study, with ``scheme`` as in ``about``."""
-        prepared, score = self.prepared, self.score
-        n, d = prepared.features.shape
-        kind = "numbers" if prepared.task == "regression" else "classes"
-        if self.judgement.classes is not None:
-            kind = f"{len(self.judgement.classes):,} classes"
-        baseline = score.get("baseline")
-        beside = f"  ({baseline['label']}: {baseline['text']})" if baseline else ""
+        n, d = self.prepared.features.shape
+        classes = self.judgement.classes
+        kind = "numbers" if classes is None else f"{len(classes):,} classes"
+        forest = "random forest" if self.model is None else type(self.model).__name__
         return {
             "table": f"{call(self.path)}: {n:,} rows, {d:,} feature{'s' * (d != 1)}",
-            "target": f"{prepared.target_name} ({kind})",
-            "forest": f"{self._forest()} of {self.prox.n_trees_:,} trees, proximities: "
+            "target": f"{self.prepared.target_name} ({kind})",
+            "forest": f"{forest} of {self.prox.n_trees_:,} trees, proximities: "
             f"{scheme or self.prox.scheme_.name}",
-            "score": f"{score['label']} {score['text']}{beside}",
+            "score": self.judgement.line(),
         }
 
 
-@dataclass(frozen=True)
-class Plan:
-    """A table that was read, and what the forest takes of it, before any tree is grown.
-
-    Attributes
-    ----------
-    prepared : Prepared
-        The table.
-    X : {dataframe, ndarray} of shape (n, n_features)
-        What the forest is given.
-    encode : callable
-        From another table, as it was read, to what the forest takes.
-    model : estimator or None
-        The model of --model; None: a forest is to be grown.
-    """
-
-    prepared: Prepared
-    X: Any
-    encode: Encode
-    model: Any
+def begin(talk: Talk, options: StudyOptions) -> Study:
+    """Read the tables, grow or load the forest, and fit the proximity."""
+    return fit(talk, options, plan(talk, options))
 
 
-def begin(talk: Talk, source: TableOptions, forest: ForestOptions) -> Study:
-    """Read the table, grow or load the forest, and fit the proximity."""
-    return fit(talk, source, forest, plan(talk, source, forest))
-
-
-def plan(talk: Talk, source: TableOptions, forest: ForestOptions) -> Plan:
-    """Read the table, and load the model if there is one."""
+def plan(talk: Talk, options: StudyOptions) -> Plan:
+    """Read the tables, and load the model if there is one."""
     model = None
-    if forest.model is not None:
-        if forest.trees is not None:
+    if options.model is not None:
+        if options.trees is not None:
             raise OptionError(
                 "--trees cannot be combined with --model: the model is already fitted. Leave one "
                 "of the two out."
             )
-        talk.step(f"loading {forest.model.name}")
-        model = load_model(forest.model, talk, trusted=forest.trust_model)
-    prepared = read_table(talk, source, model, seed=forest.seed)
+        talk.step(f"loading {options.model.name}")
+        model = load_model(options.model, talk, trusted=options.trust_model)
+    prepared = read_table(talk, options, model)
     if model is not None:
         encode = encoder_of(model, prepared, talk)
         check_target(model, prepared, talk)
-        return Plan(prepared, encode(None), encode, model)
-    fill = _filler(prepared.features, _scheme_of(forest), talk)
-    X = fill(prepared.features)
-    return Plan(prepared, X, lambda frame: fill(prepared.encode(frame)), None)
-
-
-def fit(talk: Talk, source: TableOptions, forest: ForestOptions, planned: Plan) -> Study:
-    """Grow the forest if none was loaded, and fit the proximity."""
-    prepared, X, model, seconds = planned.prepared, planned.X, planned.model, None
-    if model is None:
-        n_trees = forest.trees or _count_trees(talk, len(prepared.target))
-        began = perf_counter()
-        model = _grow(talk, prepared, X, n_trees, forest)
-        seconds = perf_counter() - began
-        talk.step("proximities")
-        prox = _fit(model, _scheme_of(forest), X, prepared.target, forest.threads)
+        X = encode(None)
     else:
-        talk.step("proximities")
-        prox = _fit_loaded(talk, model, forest, X, prepared.target)
-    talk.step("out-of-bag predictions")
-    judgement = Judgement.of(prox, prepared.target)
-    return Study(source.table, prepared, X, prox, judgement, seconds)
+        scheme = _SCHEME if options.scheme is None else options.scheme.value
+        fill = _filler(prepared.features, scheme, talk)
+        X = fill(prepared.features)
+
+        def encode(frame: Any) -> Any:
+            return fill(prepared.encode(frame))
+
+    # Before the forest is grown, which may take long.
+    path: Path | None = getattr(options, "new", None)
+    new = None if path is None else read_new(talk, path, options, prepared, encode)
+    return Plan(options.table, prepared, X, new, model)
 
 
-def _scheme_of(forest: ForestOptions) -> str:
-    return "gap" if forest.scheme is None else forest.scheme.value
+def fit(talk: Talk, options: StudyOptions, planned: Plan) -> Study:
+    """Grow the forest if none was loaded, and fit the proximity."""
+    model, X, seconds = planned.model, planned.X, None
+    if model is None:
+        n_trees = options.trees or _count_trees(talk, len(X))
+        began = perf_counter()
+        model = _grow(talk, planned.prepared, X, n_trees, options)
+        seconds = perf_counter() - began
+    talk.step("proximities")
+    prox = _fit(talk, model, options, X, planned.prepared.target)
+    return Study(**vars(planned), prox=prox, seconds=seconds)
+
+
+def read_table(talk: Talk, options: StudyOptions, model: Any = None) -> Prepared:
+    """Read the table and find out what its columns are."""
+    talk.step(f"reading {call(options.table)}")
+    frame = read_file(
+        options.table,
+        max_rows=options.max_rows,
+        random_state=options.seed,
+        stated=options.stated,
+        exact=options.exact,
+    )
+    prepared = prepare(
+        frame,
+        options.target,
+        task=task_of(model) if options.task is None else options.task.value,
+        id_column=options.id_column,
+        drop=tuple(options.drop or ()),
+        keep=names_of(model) or (),
+        kinds=options.kinds,
+    )
+    talk.note(*prepared.notes)
+    return prepared
 
 
 def _count_trees(talk: Talk, n_rows: int) -> int:
@@ -228,31 +259,6 @@ def _count_trees(talk: Talk, n_rows: int) -> int:
         return _TREES
     talk.note(f"{_TREES_OF_MANY} trees are grown because the table is large. Use --trees for more.")
     return _TREES_OF_MANY
-
-
-def read_table(talk: Talk, source: TableOptions, model: Any = None, *, seed: int = 0) -> Prepared:
-    """Read the table and find out what its columns are."""
-    talk.step(f"reading {call(source.table)}")
-    frame = read_file(
-        source.table,
-        max_rows=source.max_rows,
-        random_state=seed,
-        stated=source.stated,
-        exact=source.exact,
-    )
-    task = source.task.value if source.task is not None else task_of(model)
-    prepared = prepare(
-        frame,
-        source.target,
-        task=task,
-        id_column=source.id_column,
-        drop=tuple(source.drop or ()),
-        keep=names_of(model) or (),
-        kinds=source.kinds,
-    )
-    for note in prepared.notes:
-        talk.note(note)
-    return prepared
 
 
 def _grow(talk: Talk, prepared: Prepared, X: Any, n_trees: int, options: ForestOptions) -> Any:
@@ -270,28 +276,32 @@ def _grow(talk: Talk, prepared: Prepared, X: Any, n_trees: int, options: ForestO
     return forest.set_params(warm_start=False)
 
 
-def _fit(model: Any, scheme: str, X: Any, y: Any, jobs: int) -> ForestProximity:
-    # No row is to count as its own neighbour or witness; with "gap" none does anyway.
-    diagonal: Any = "scheme" if scheme == "gap" else "zero"
-    return ForestProximity(model, scheme, diagonal=diagonal, n_jobs=jobs).fit(X, y)
+def _fit(talk: Talk, model: Any, options: ForestOptions, X: Any, y: Any) -> ForestProximity:
+    def proximity(scheme: str) -> ForestProximity:
+        # No row is to count as its own neighbor or witness; in schemes that predict none does.
+        diagonal: Any = "scheme" if find_scheme(scheme).predicts else "zero"
+        prox = ForestProximity(model, scheme, diagonal=diagonal, n_jobs=options.threads)
+        return prox.fit(X, y)
 
-
-def _fit_loaded(talk: Talk, model: Any, options: ForestOptions, X: Any, y: Any) -> ForestProximity:
     if options.scheme is not None:
-        return _fit(model, options.scheme.value, X, y, options.threads)
+        return proximity(options.scheme.value)
     try:
-        return _fit(model, Scheme.gap.value, X, y, options.threads)
+        return proximity(_SCHEME)
     except ValueError as error:
+        if options.model is None:
+            raise
         talk.note(
-            "The score uses the scheme kerf, not gap, and is not out of bag. It is too good if the "
-            f"model was trained with these rows. The reason: {str(error).rstrip('.')}."
+            f"The score uses the scheme {_ANY_SCHEME}, not {_SCHEME}, and is not out of bag. It is "
+            "too good if the model was trained with these rows. The reason: "
+            f"{str(error).rstrip('.')}."
         )
-    return _fit(model, Scheme.kerf.value, X, y, options.threads)
+    return proximity(_ANY_SCHEME)
 
 
 def _filler(X: pd.DataFrame, scheme: str, talk: Talk) -> Callable[[pd.DataFrame], pd.DataFrame]:
     """Return what makes the features such that the forest takes them for this scheme."""
-    if scheme not in _IN_BAG or not MISSING_VALUES_STRAY or not X.isna().to_numpy().any():
+    asks_out_of_bag = "in_bag" in find_scheme(scheme).needs
+    if not (asks_out_of_bag and MISSING_VALUES_STRAY and X.isna().to_numpy().any()):
         return lambda features: features
     median = X.median()
     talk.note(

@@ -1,26 +1,57 @@
-"""The app: its commands, in the order in which people need them."""
+"""The app: what makes commands of classes of options, and reports wrong options."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import inspect
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import MISSING, fields
+from importlib import import_module
+from typing import Annotated, Any, get_type_hints
 
 import typer
+from typer.core import TyperGroup
 
 import leafkernel
-from leafkernel.cli._command import add_command
-from leafkernel.cli._usage import SayingGroup
-from leafkernel.cli.commands import (
-    benchmark,
-    demo,
-    embed,
-    explain,
-    explore,
-    impute,
-    neighbors,
-    outliers,
-    predict,
-    prototypes,
-)
+from leafkernel.cli._options import ResultOptions
+from leafkernel.cli._streams import writing_stdout
+from leafkernel.cli.commands import COMMANDS
+from leafkernel.cli.errors import FileError
+
+_ASKED = "leafkernel.json"
+
+
+class SayingGroup(TyperGroup):
+    """Commands whose wrong options are a JSON document on stdout where --json is among them."""
+
+    def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:
+        """Read the options of the app itself."""
+        # As given, for what is wrong may be the very option that --json stands behind.
+        asked = "--json" in args
+        with _said(asked=asked):
+            context = super().make_context(info_name, args, parent, **extra)
+        context.meta[_ASKED] = asked
+        return context
+
+    def invoke(self, ctx: Any) -> Any:
+        """Read the options of a command, and run it."""
+        with _said(asked=ctx.meta.get(_ASKED, False)):
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _said(*, asked: bool) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        # By what it has, for newer versions of Typer bring their own Click along.
+        if asked and hasattr(error, "format_message") and hasattr(error, "exit_code"):
+            document = {"error": error.format_message(), "exit_code": error.exit_code}
+            with suppress(FileError), writing_stdout():  # the first error matters
+                typer.echo(json.dumps(document))
+        raise
+
 
 app = typer.Typer(
     name="leafkernel",
@@ -33,17 +64,6 @@ app = typer.Typer(
     epilog="Exit codes: 0 success, 1 unexpected error, 2 wrong options, 3 a file that cannot be "
     "read or written or does not fit in memory, 4 a table that cannot be used, 130 interrupted.",
 )
-
-add_command(app, explore.explore, *explore.EXAMPLES)
-add_command(app, demo.demo, *demo.EXAMPLES)
-add_command(app, predict.predict, *predict.EXAMPLES)
-add_command(app, explain.explain, *explain.EXAMPLES)
-add_command(app, neighbors.neighbors, *neighbors.EXAMPLES)
-add_command(app, outliers.outliers, *outliers.EXAMPLES)
-add_command(app, prototypes.prototypes, *prototypes.EXAMPLES)
-add_command(app, impute.impute, *impute.EXAMPLES)
-add_command(app, embed.embed, *embed.EXAMPLES)
-add_command(app, benchmark.benchmark, *benchmark.EXAMPLES)
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - Typer calls it
@@ -63,3 +83,43 @@ def _about(
     ] = False,
 ) -> None:
     """See your table the way a random forest sees it: which rows are alike, and why."""
+
+
+def _add(command: Any) -> None:
+    """Add a command to the app, given as a class of its options."""
+    name = command.__name__.lower()
+    types = get_type_hints(command)
+    parameters = [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if field.default is MISSING else field.default,
+            annotation=Annotated[types[field.name], field.metadata["typer"]],
+        )
+        for field in fields(command)
+    ]
+
+    def call(**values: Any) -> None:
+        from leafkernel.cli._guard import guarded  # noqa: PLC0415 - takes long
+        from leafkernel.cli._output import check_output  # noqa: PLC0415 - takes long
+
+        options = command(**values)
+        with guarded(name, options) as talk:
+            if isinstance(options, ResultOptions):
+                check_output(options)
+            getattr(import_module(f"leafkernel.cli.work.{name}"), name)(talk, options)
+
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    # Without the line breaks of the docstring, which would come on top of those of the terminal.
+    paragraphs = (inspect.getdoc(command) or "").split("\n\n")
+    app.command(
+        name,
+        help="\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs),
+        epilog="\n\n".join(f"Example: {example}" for example in command.examples),
+        no_args_is_help=any(field.default is MISSING for field in fields(command)),
+    )(call)
+
+
+for _command in COMMANDS:
+    _add(_command)

@@ -16,7 +16,7 @@ Array = npt.NDArray[Any]
 
 # Counting the rows behind each prediction means making P; where it is larger, it is not counted.
 _MOST_COUNTED = 1e9
-_WORDS = {"RandomForest": "a random forest", "ExtraTrees": "extremely randomised trees"}
+_WORDS = {"RandomForest": "a random forest", "ExtraTrees": "extremely randomized trees"}
 
 
 def read_splits(prox: ForestProximity) -> tuple[Any, list[str]]:
@@ -70,7 +70,9 @@ def count_makers(prox: ForestProximity, X: Any = None) -> Array | None:
 
     The rows are those of X, taken as new, or by default the training rows.
     """
-    if prox.forecast(X).nonzeros > _MOST_COUNTED:
+    n = prox.n_samples_fit_
+    n_rows = n if X is None else X.shape[0] if hasattr(X, "shape") else len(X)
+    if n_rows * n > _MOST_COUNTED and prox.forecast(X).nonzeros > _MOST_COUNTED:
         return None
     blocks = prox.iter_proximity(X, sort=False)
     return np.concatenate([np.diff(block.indptr) for _, block in blocks])

@@ -1,8 +1,8 @@
-"""What the training rows predict of each other, and how well."""
+"""What the training rows predict of each other and of new rows, and how well."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,43 +14,53 @@ from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import read_targets
 
 Array = npt.NDArray[Any]
+Doubles = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """Targets and predictions of the training rows, each made by the others.
+    """Targets of rows, and predictions of them by the other training rows.
 
     Attributes
     ----------
     classes : ndarray of shape (c,) or None
         The classes; None for numbers.
     target : ndarray of shape (n,)
-        Codes of classes, or numbers.
+        Codes of classes, or numbers; -1 or NaN for new rows.
     averages : ndarray of float64 of shape (n, c) or (n, 1)
-        Share of each class, or the prediction; NaN where a row has no neighbours.
+        Share of each class, or the prediction; NaN where a row has no neighbors.
     out_of_bag : bool
         Whether that is the forest's own out-of-bag prediction.
     """
 
     classes: Array | None
     target: Array
-    averages: npt.NDArray[np.float64]
+    averages: Doubles
     out_of_bag: bool
 
     @classmethod
     def of(cls, prox: ForestProximity, y: Any) -> Judgement:
         """Predict every training row from its proximities."""
         given = read_targets(prox, y)
-        classes, values = given.classes, given.numbers()
-        sums = prox.weighted_sums(np.column_stack([values, np.ones(len(values))]))
-        mass = sums[:, -1:]
-        averages = np.full_like(values, np.nan)
-        np.divide(sums[:, :-1], mass, out=averages, where=mass > 0)
-        if classes is None:
-            target: Array = np.asarray(given.values, dtype=np.float64)
+        target = np.asarray(given.values if given.classes is None else given.codes)
+        target = target.astype(np.float64) if given.classes is None else target
+        averages = _average(prox, given.numbers(), None)
+        return cls(given.classes, target, averages, Inside.of(prox).is_out_of_bag)
+
+    def of_new(self, prox: ForestProximity, X: Any) -> Judgement:
+        """Predict new rows from their proximities to the training rows, which these are."""
+        if self.classes is None:
+            values, unknown = self.target[:, None], np.nan
         else:
-            target = np.asarray(given.codes)
-        return cls(classes, target, averages, Inside.of(prox).is_out_of_bag)
+            values, unknown = np.eye(len(self.classes))[self.target], -1
+        averages = _average(prox, values, X)
+        target = np.full(len(averages), unknown, dtype=self.target.dtype)
+        return replace(self, target=target, averages=averages)
+
+    def followed_by(self, new: Judgement) -> Judgement:
+        """Return the rows with new rows after them."""
+        target = np.concatenate([self.target, new.target])
+        return replace(self, target=target, averages=np.concatenate([self.averages, new.averages]))
 
     @property
     def known(self) -> npt.NDArray[np.bool_]:
@@ -67,23 +77,17 @@ class Judgement:
         return np.where(self.known, best, -1)
 
     @property
-    def errors(self) -> npt.NDArray[np.float64]:
+    def errors(self) -> Doubles:
         """What is missing to all of the true class, or the distance from the target."""
         if self.classes is None:
-            distance: npt.NDArray[np.float64] = np.abs(self.target - self.averages[:, 0])
+            distance: Doubles = np.abs(self.target - self.averages[:, 0])
             return distance
-        of_truth: npt.NDArray[np.float64] = self.averages[np.arange(len(self.target)), self.target]
-        return np.maximum(1 - of_truth, 0)  # sums of shares are one only to rounding
+        of_truth = self.averages[np.arange(len(self.target)), self.target]
+        # Sums of shares are one only to rounding.
+        return np.where(self.target < 0, np.nan, np.maximum(1 - of_truth, 0))
 
-    def target_column(self, name: str) -> PageColumn:
-        """Return the targets for the page."""
-        return self._column(name, self.target)
-
-    def prediction_column(self) -> PageColumn:
-        """Return the predictions for the page."""
-        return self._column("prediction", self.predicted)
-
-    def _column(self, name: str, values: Array) -> PageColumn:
+    def column(self, name: str, values: Array) -> PageColumn:
+        """Return targets or predictions for the page."""
         if self.classes is None:
             return PageColumn(name, "number", values)
         return of_classes(name, values, self.classes)
@@ -116,3 +120,19 @@ class Judgement:
                 "text": f"{spread:.4g}",
             },
         }
+
+    def line(self) -> str:
+        """Say the score in one line."""
+        score = self.score()
+        baseline = score.get("baseline")
+        beside = f" ({baseline['label']}: {baseline['text']})" if baseline else ""
+        return f"{score['label']} {score['text']}{beside}"
+
+
+def _average(prox: ForestProximity, values: Array, X: Any) -> Doubles:
+    """Return the means of values, weighted by proximity; NaN where there is none."""
+    sums = prox.weighted_sums(np.column_stack([values, np.ones(len(values))]), X)
+    mass = sums[:, -1:]
+    averages: Doubles = np.full((len(sums), values.shape[1]), np.nan)
+    np.divide(sums[:, :-1], mass, out=averages, where=mass > 0)
+    return averages

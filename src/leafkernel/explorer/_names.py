@@ -37,11 +37,9 @@ class RowNames:
         """Return the names given, or else those in the index of the first table that has some."""
         labels = None if ids is None else [as_text(i) for i in np.asarray(ids, dtype=object)]
         if labels is None and positions is None:
-            for table in tables:
-                labels, found = index_labels(table)
-                if labels is not None:
-                    name = name or found
-                    break
+            indexed = (index_labels(table) for table in tables)
+            labels, found = next((each for each in indexed if each[0] is not None), (None, ""))
+            name = name or found
         places = np.arange(n) if positions is None else np.asarray(positions, dtype=np.int64)
         return cls(as_text(name or "row"), labels, places)
 
@@ -56,12 +54,11 @@ class RowNames:
             labels = []
             for part in parts:
                 labels += part.labels or [None] * len(part.positions)
-        positions = None
-        if any(
-            not np.array_equal(part.positions, np.arange(len(part.positions))) for part in parts
-        ):
-            positions = blob.add(np.concatenate([part.positions for part in parts]), "int32")
-        return {"name": self.name, "values": labels, "positions": positions}
+        positions = np.concatenate([part.positions for part in parts])
+        counted = np.concatenate([np.arange(len(part.positions)) for part in parts])
+        is_known = np.array_equal(positions, counted)
+        given = None if is_known else blob.add(positions, "int32")
+        return {"name": self.name, "values": labels, "positions": given}
 
 
 def index_labels(table: Any) -> tuple[list[str] | None, str]:

@@ -48,10 +48,9 @@ def prototypes(
 
 def target_groups(judgement: Judgement) -> tuple[npt.NDArray[np.intp], list[str]]:
     """Return the group of each row and their names: classes, or quarters of the target."""
-    column = judgement.target_column("")
-    if column.kind == "category":
-        return np.asarray(judgement.target, dtype=np.intp), list(column.categories)
     target = judgement.target
+    if judgement.classes is not None:
+        return np.asarray(target, dtype=np.intp), list(judgement.column("", target).categories)
     edges = np.unique(np.quantile(target, (0.25, 0.5, 0.75)))
     # Of a target with many equal values, some quarters are empty.
     _, codes = np.unique(np.searchsorted(edges, target, side="left"), return_inverse=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +20,12 @@ Array = npt.NDArray[Any]
 
 # Bits that are added up at once, so that they take little memory: rows × neighbors × features.
 _BITS_AT_ONCE = 1 << 23
+# Parts of the trees that threads share. Their number is fixed, so that results do not depend on the
+# number of threads.
+_SHARES = 8
 
 
-@dataclass(frozen=True)
-class Reasons:
+class Reasons(NamedTuple):
     """The features that decide most that rows are like their neighbors.
 
     Attributes
@@ -38,14 +41,6 @@ class Reasons:
     features: npt.NDArray[np.int64]
     shares: npt.NDArray[np.float32]
     trees: npt.NDArray[np.int64]
-
-    def followed_by(self, other: Reasons) -> Reasons:
-        """Return these reasons and those of other samples after them."""
-        return Reasons(
-            np.concatenate([self.features, other.features]),
-            np.concatenate([self.shares, other.shares]),
-            np.concatenate([self.trees, other.trees]),
-        )
 
 
 def explain_neighbors(
@@ -89,17 +84,21 @@ def explain_neighbors(
     step = max(1, _BITS_AT_ONCE // (k * n_features))
     inside = Inside.of(prox)
     query = inside.kernel.query if X is None else inside.product(X).query
-    for begin in range(0, n, step):
-        rows = slice(begin, min(begin + step, n))
-        bits, found.trees[rows] = _bits(
-            inside, trees, query.rows(rows), neighbors[rows], n_features
-        )
-        total = bits.sum(axis=2, keepdims=True)
-        shares = np.divide(bits, total, out=np.zeros_like(bits), where=total > 0)
-        top = np.argsort(-shares, axis=2, kind="stable")[:, :, :m]
-        best = np.take_along_axis(shares, top, axis=2)
-        found.shares[rows] = best
-        found.features[rows] = np.where(best > 0, top, -1)
+    groups = np.array_split(np.arange(len(inside.kernel.coordinates.tree)), _SHARES)
+    with ThreadPoolExecutor(inside.n_threads) as threads:
+        for begin in range(0, n, step):
+            rows = slice(begin, min(begin + step, n))
+            bits = np.zeros((rows.stop - begin, k, n_features), dtype=np.float32)
+            pairs = query.rows(rows), neighbors[rows]
+            for part in threads.map(partial(_bits, inside, trees, *pairs, n_features), groups):
+                bits += part[0]
+                found.trees[rows] += part[1]
+            total = bits.sum(axis=2, keepdims=True)
+            shares = np.divide(bits, total, out=np.zeros_like(bits), where=total > 0)
+            top = np.argsort(-shares, axis=2, kind="stable")[:, :, :m]
+            best = np.take_along_axis(shares, top, axis=2)
+            found.shares[rows] = best
+            found.features[rows] = np.where(best > 0, top, -1)
     return found
 
 
@@ -107,28 +106,34 @@ def _bits(
     inside: Inside,
     trees: Sequence[Tree],
     query: WeighedRows,
-    neighbors: Array,
+    neighbors: npt.NDArray[np.int64],
     n_features: int,
+    groups: npt.NDArray[np.int64],
 ) -> tuple[Array, Array]:
-    """Return the bits of each feature for each pair, (r, k, p), and the number of shared trees."""
+    """Return the bits of each feature for each pair, (r, k, p), and the number of shared trees.
+
+    Both count some of the trees, given as groups of columns.
+    """
     kernel, stats = inside.kernel, inside.stats
-    bits = np.zeros((*neighbors.shape, n_features), dtype=np.float32)
-    shared = np.zeros(neighbors.shape, dtype=np.int64)
+    k = neighbors.shape[1]
+    bits = np.zeros((neighbors.size, n_features), dtype=np.float32)
+    shared = np.zeros(neighbors.size, dtype=np.int64)
     others, which = np.unique(neighbors, return_inverse=True)
-    which = which.reshape(neighbors.shape)
-    reference = kernel.reference.rows(others)
-    for group, t in enumerate(kernel.coordinates.tree):
-        ours, theirs = query.in_group(group), reference.in_group(group)
-        row, place = np.nonzero(theirs.leaf[which] == ours.leaf[:, None])
-        if group == kernel.coordinates.groups_of(t)[0]:  # each tree once
-            shared[row, place] += 1
-        adds = ours.weight[row] * theirs.weight[which[row, place]]
-        counts = adds > 0
-        if not counts.any():
-            continue
-        row, place, adds = row[counts], place[counts], adds[counts]
-        leaves, leaf_of = np.unique(ours.leaf[row], return_inverse=True)
-        paths = TreePaths.of(trees[t], stats.leaf_mass[slice(*stats.leaf_offsets[t : t + 2])])
+    which = which.ravel()
+    both = query.in_groups(groups), kernel.reference.rows(others).in_groups(groups)
+    for group, ours, theirs in zip(groups.tolist(), *both, strict=True):
+        t = int(kernel.coordinates.tree[group])
+        begin, end = stats.leaf_offsets[t], stats.leaf_offsets[t + 1]
+        same = np.flatnonzero(theirs.leaf[which] == np.repeat(ours.leaf, k))
+        if group == kernel.coordinates.groups_of(t)[0]:  # a symmetrized kernel has each tree twice
+            shared[same] += 1
+        adds = ours.weight[same // k] * theirs.weight[which[same]]
+        same, adds = same[adds > 0], adds[adds > 0]
+        leaf = ours.leaf[same // k]
+        leaves = np.flatnonzero(np.bincount(leaf, minlength=end - begin))
+        place = np.empty(end - begin, dtype=np.int64)
+        place[leaves] = np.arange(len(leaves))
+        paths = TreePaths.of(trees[t], stats.leaf_mass[begin:end])
         by_leaf = paths.bits_by_feature(leaves, n_features)
-        bits[row, place] += (adds[:, None] * by_leaf[leaf_of]).astype(np.float32)
-    return bits, shared
+        bits[same] += (adds[:, None] * by_leaf[place[leaf]]).astype(np.float32)
+    return bits.reshape(*neighbors.shape, n_features), shared.reshape(neighbors.shape)

@@ -22,7 +22,7 @@ from leafkernel.explorer._map import ABOUT_MAPS, ABOUT_NEW_ROWS, MAP_LABELS, MAP
 from leafkernel.explorer._names import RowNames
 from leafkernel.explorer._page import make_page
 from leafkernel.explorer._prototypes import prototypes
-from leafkernel.explorer._rows import new_rows, training_rows
+from leafkernel.explorer._rows import PageRows
 from leafkernel.explorer._table import PageTable
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks import outlier_scores
@@ -48,12 +48,15 @@ class Report:
         Rows on the page.
     data : str
         All that the page shows, packed.
+    judgement : Judgement
+        What the rows predict of each other.
     """
 
     title: str
     score_text: str
     n_rows: int
     data: str
+    judgement: Judgement
 
     def html(self) -> str:
         """Return the page.
@@ -182,8 +185,8 @@ def build_report(
     X = X.tocsr() if issparse(X) else X
     X_new = X_new.tocsr() if issparse(X_new) else X_new
     y = prox.y_ if y is None else y
-    n = _check_rows(prox, X, y, shown, ids, positions)
-    n_new = _check_new_rows(n, X_new, shown, shown_new, ids_new)
+    n = _check_rows(prox, X, y, shown=shown, ids=ids, positions=positions)
+    n_new = _check_new_rows(n, X_new, shown, shown_new=shown_new, ids_new=ids_new)
     step = on_step or (lambda _: None)
 
     step("predictions of each row by the others")
@@ -200,8 +203,8 @@ def build_report(
     typical = prototypes(others, judgement, columns)
     step("nearest rows")
     k = min(n_neighbors, n - 1)
-    rows = training_rows(others, judgement, outliers, k)
-    new = None if X_new is None else new_rows(others, judgement, X_new, k)
+    rows = PageRows.of(others, judgement, outliers, k, None)
+    new = None if X_new is None else PageRows.of(others, judgement, None, k, X_new)
     step("reasons for similarity")
     rows = rows.explained(others, trees, len(feature_names), None)
     if new is not None:
@@ -243,19 +246,15 @@ def build_report(
         **rows.followed_by(new).describe(blob, name, prox.n_trees_),
         "prototypes": typical,
     }
-    baseline = score.get("baseline")
-    beside = f" ({baseline['label']}: {baseline['text']})" if baseline else ""
-    line = f"{score['label'][0].lower()}{score['label'][1:]} {score['text']}{beside}"
-    return Report(title, line, n, blob.encode(header))
+    line = judgement.line()
+    return Report(title, line[0].lower() + line[1:], n, blob.encode(header), judgement)
 
 
-def _check_rows(prox: ForestProximity, X: Any, y: Any, shown: Any, ids: Any, positions: Any) -> int:
+def _check_rows(prox: ForestProximity, X: Any, y: Any, **given: Any) -> int:
+    """Return the number of training rows."""
     n = prox.n_samples_fit_
     check_same_samples(prox, X)
-    given = {"y": y, "shown": shown, "ids": ids, "positions": positions}
-    for name, values in given.items():
-        if values is not None:
-            check_length(name, values, n)
+    _check_lengths(n, y=y, **given)
     if y is None:
         raise ValueError(
             "a page shows how the forest predicts, but the proximity was fitted without targets; "
@@ -271,10 +270,10 @@ def _check_rows(prox: ForestProximity, X: Any, y: Any, shown: Any, ids: Any, pos
     return n
 
 
-def _check_new_rows(n: int, X_new: Any, shown: Any, shown_new: Any, ids_new: Any) -> int:
+def _check_new_rows(n: int, X_new: Any, shown: Any, **given: Any) -> int:
     """Return the number of new rows."""
     if X_new is None:
-        for name, values in (("shown_new", shown_new), ("ids_new", ids_new)):
+        for name, values in given.items():
             if values is not None:
                 raise ValueError(f"{name} is given, but X_new is not. Give both or neither.")
         return 0
@@ -286,9 +285,13 @@ def _check_new_rows(n: int, X_new: Any, shown: Any, shown_new: Any, ids_new: Any
             f"X_new has {m:,} rows, and there are {n:,} training rows. A page shows at most "
             f"{MOST_ROWS:,} rows; give fewer."
         )
-    if shown is not None and shown_new is None:
+    if shown is not None and given["shown_new"] is None:
         raise ValueError("shown_new is missing. It is needed because shown is given.")
-    for name, values in (("shown_new", shown_new), ("ids_new", ids_new)):
-        if values is not None:
-            check_length(name, values, m)
+    _check_lengths(m, **given)
     return int(m)
+
+
+def _check_lengths(n: int, **given: Any) -> None:
+    for name, values in given.items():
+        if values is not None:
+            check_length(name, values, n)

@@ -108,8 +108,10 @@ def local_importance(
     for t, tree in track(enumerate(trees), "trees", stats.n_trees, enabled=prox.progress):
         begin, end = stats.leaf_offsets[t], stats.leaf_offsets[t + 1]
         weights = np.zeros(len(leaf))
-        for group in kernel.coordinates.groups_of(t):
-            ours, theirs = query.in_group(group), kernel.reference.in_group(group)
+        groups = kernel.coordinates.groups_of(t)
+        for ours, theirs in zip(
+            query.in_groups(groups), kernel.reference.in_groups(groups), strict=True
+        ):
             in_leaf = np.bincount(theirs.leaf, theirs.weight, minlength=end - begin)[ours.leaf]
             # No sample is its own neighbor.
             others = in_leaf if samples is not None else in_leaf - theirs.weight

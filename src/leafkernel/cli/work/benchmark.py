@@ -1,108 +1,84 @@
-"""``leafkernel benchmark``: how long the steps take on a table, beside the obvious way."""
+"""How long the steps take on a table, beside the obvious way."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from statistics import median
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy.sparse import issparse
 
 from leafkernel import ForestProximity
 from leafkernel._memory import format_bytes
-from leafkernel.cli._options import ForestOptions, OutputOptions, TableOptions
-from leafkernel.cli._output import Talk, check_output
-from leafkernel.cli._train import Study, begin
+from leafkernel.cli._output import Talk
+from leafkernel.cli._train import begin
+from leafkernel.cli.commands import Benchmark
 from leafkernel.explorer._judgement import Judgement
 
 # What takes less is timed again, and the median counts.
 _SHORT, _TIMES = 0.5, 3
 
-Result = TypeVar("Result")
 
+def benchmark(talk: Talk, options: Benchmark) -> None:
+    """Time the steps on a table: what people ask for on all rows, and two ways to P on some."""
+    study = begin(talk, options)
+    prox, model, n = study.prox, study.prox.forest_, len(study.y)
+    lines: list[tuple[Any, ...]] = []
+    if study.seconds is not None:
+        lines.append(("growing the forest", n, study.seconds, None))
 
-def benchmark(
-    talk: Talk,
-    source: TableOptions,
-    forest: ForestOptions,
-    writing: OutputOptions,
-    subset: int,
-) -> None:
-    """Time the steps on a table."""
-    check_output(writing.output, source.table)
-    study = begin(talk, source, forest)
-    lines = [*_of_all(talk, study), *_of_some(talk, study, subset, forest)]
-    talk.result(pd.DataFrame(lines), writing, lines=study.lines(), about=study.about())
-
-
-def _of_all(talk: Talk, study: Study) -> list[dict[str, Any]]:
-    """Time what people ask for, on all rows."""
-    prox, n = study.prox, len(study.y)
-
-    def fit() -> ForestProximity:
-        return ForestProximity(**prox.get_params(deep=False)).fit(study.X, study.y)
+    def add(step: str, n_rows: int, run: Callable[[], Any]) -> Any:
+        """Time a step, and return its result."""
+        times: list[float] = []
+        while len(times) < _TIMES and sum(times) <= _SHORT:
+            began = perf_counter()
+            result = run()
+            times.append(perf_counter() - began)
+        lines.append((step, n_rows, median(times), _size(result)))
+        return result
 
     talk.step("leafkernel on all rows")
+    add("fit, from a grown forest", n, lambda: _again(prox).fit(study.X, study.y))
+    add("10 nearest rows of each", n, lambda: prox.kneighbors(None, min(10, n - 1)))
+    add("predictions of each by the others", n, lambda: Judgement.of(prox, study.y))
     expected = prox.forecast()
-    lines = [] if study.seconds is None else [_line("growing the forest", n, study.seconds)]
-    lines += [
-        _line("fit, from a grown forest", n, _timed(fit)[0]),
-        _line(
-            "10 nearest rows of each", n, _timed(lambda: prox.kneighbors(None, min(10, n - 1)))[0]
-        ),
-        _line(
-            "predictions of each by the others", n, _timed(lambda: Judgement.of(prox, study.y))[0]
-        ),
-    ]
     if expected.fits:
-        seconds, P = _timed(prox.proximity)
-        size = P.data.nbytes + P.indices.nbytes + P.indptr.nbytes
-        lines.append(_line("all proximities, sparse", n, seconds, size))
+        add("all proximities, sparse", n, prox.proximity)
     else:
+        size = format_bytes(expected.bytes)
+        lines.append(("all proximities, sparse (forecast)", n, expected.seconds, size))
         talk.note(
-            f"All proximities would take about {format_bytes(expected.bytes)}, more than is free; "
-            "their time is a forecast from some of the rows."
+            f"All proximities would take about {size}, more than is free; their time is a forecast "
+            "from some of the rows."
         )
-        lines.append(
-            _line("all proximities, sparse (forecast)", n, expected.seconds, expected.bytes)
+    if hasattr(model, "apply"):
+        rows = np.sort(np.random.default_rng(options.seed).permutation(n)[: options.subset])
+        X = study.X[rows] if isinstance(study.X, np.ndarray) else study.X.iloc[rows]
+        uniform = ForestProximity(model, "uniform", dtype=np.float32, n_jobs=options.threads)
+        talk.step(f"leafkernel and NumPy on {len(rows):,} rows")
+        step = "all proximities (uniform)"
+        P = add(f"{step}, leafkernel", len(rows), lambda: uniform.fit(X).proximity())
+        dense = add(f"{step}, NumPy", len(rows), lambda: _tree_by_tree(np.asarray(model.apply(X))))
+        off = float(np.abs(P.toarray() - dense).max())
+        if off > 1e-4:
+            raise AssertionError(f"the two ways differ by {off}")
+        talk.note(
+            f"On the same {len(rows):,} rows leafkernel is {lines[-1][2] / lines[-2][2]:.3g} times "
+            f"as fast as NumPy, with the same numbers. For all {n:,} rows the dense matrix would "
+            f"take {format_bytes(4 * n * n)}."
         )
-    return lines
-
-
-def _of_some(talk: Talk, study: Study, subset: int, options: ForestOptions) -> list[dict[str, Any]]:
-    """Time Breiman's proximity of some rows, made by us and tree by tree with NumPy."""
-    model, n = study.prox.forest_, len(study.y)
-    if not hasattr(model, "apply"):
+    else:
         talk.note(f"{type(model).__name__} has no apply(), so there is no obvious way to time.")
-        return []
-    rows = np.sort(np.random.default_rng(options.seed).permutation(n)[:subset])
-    X = study.X[rows] if isinstance(study.X, np.ndarray) else study.X.iloc[rows]
-    y = study.y[rows]
+    frame = pd.DataFrame(lines, columns=["step", "rows", "seconds", "memory"])
+    talk.result(frame, options, lines=study.lines(), about=study.about())
 
-    def ours() -> Any:
-        prox = ForestProximity(model, "uniform", dtype=np.float32, n_jobs=options.threads)
-        return prox.fit(X, y).proximity()
 
-    talk.step(f"leafkernel on {len(rows):,} rows")
-    our_time, P = _timed(ours)
-    talk.step(f"NumPy on {len(rows):,} rows")
-    their_time, dense = _timed(lambda: _tree_by_tree(np.asarray(model.apply(X))))
-    off = float(np.abs(P.toarray() - dense).max())
-    if off > 1e-4:
-        raise AssertionError(f"the two ways differ by {off}")
-    talk.note(
-        f"On the same {len(rows):,} rows leafkernel is {their_time / our_time:.3g} times as fast "
-        f"as NumPy, with the same numbers. For all {n:,} rows the dense matrix would take "
-        f"{format_bytes(4 * n * n)}."
-    )
-    size = P.data.nbytes + P.indices.nbytes + P.indptr.nbytes
-    return [
-        _line("all proximities (uniform), leafkernel", len(rows), our_time, size),
-        _line("all proximities (uniform), NumPy", len(rows), their_time, dense.nbytes),
-    ]
+def _again(prox: ForestProximity) -> ForestProximity:
+    return ForestProximity(**prox.get_params(deep=False))
 
 
 def _tree_by_tree(leaf: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
@@ -115,17 +91,10 @@ def _tree_by_tree(leaf: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
     return shared
 
 
-def _timed(run: Callable[[], Result]) -> tuple[float, Result]:
-    """Return the seconds that something takes, and its result."""
-    times: list[float] = []
-    while True:
-        begin_at = perf_counter()
-        result = run()
-        times.append(perf_counter() - begin_at)
-        if len(times) == _TIMES or sum(times) > _SHORT:
-            return median(times), result
-
-
-def _line(step: str, n_rows: int, seconds: float, size: int | None = None) -> dict[str, Any]:
-    memory = None if size is None else format_bytes(size)
-    return {"step": step, "rows": n_rows, "seconds": seconds, "memory": memory}
+def _size(result: Any) -> str | None:
+    """Return the memory of a matrix, dense or sparse; None for other results."""
+    if isinstance(result, np.ndarray):
+        return format_bytes(result.nbytes)
+    if not issparse(result):
+        return None
+    return format_bytes(result.data.nbytes + result.indices.nbytes + result.indptr.nbytes)

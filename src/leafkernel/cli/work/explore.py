@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import webbrowser
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from leafkernel._memory import format_bytes
-from leafkernel.cli._new import NewRows, read_new, taking_rows
-from leafkernel.cli._options import ForestOptions, Map, TableOptions
+from leafkernel.cli._new import taking_rows
 from leafkernel.cli._output import Talk, check_place
-from leafkernel.cli._train import fit, plan
+from leafkernel.cli._train import begin
+from leafkernel.cli.commands import Explore
 from leafkernel.cli.errors import FileError, OptionError
 from leafkernel.explorer import build_report
 from leafkernel.explorer.report import MOST_ROWS
@@ -26,33 +23,18 @@ _MARK = b'<meta name="generator" content="leafkernel"'
 _HEAD_BYTES = 8192
 
 
-def write_page(
-    talk: Talk,
-    source: TableOptions,
-    forest: ForestOptions,
-    page: Path | None,
-    *,
-    new: Path | None = None,
-    embedding: Map,
-    open_page: bool,
-    force: bool,
-) -> None:
+def explore(talk: Talk, options: Explore) -> None:
     """Make the page, and say where it is; by default it has the name of the table."""
-    page = page or Path(f"{_stem(source.table)}.html")
-    _check_page(page, source.table, new, force=force)
-    source = replace(source, max_rows=min(source.max_rows or MOST_ROWS, MOST_ROWS))
-    planned = plan(talk, source, forest)
-    others: NewRows | None = None
-    added: dict[str, Any] = {}
-    if new is not None:  # before the forest is grown, which may take long
-        others = read_new(talk, planned, new, source)
-        shown = others.shown(planned.prepared)
-        added = {"X_new": others.X, "shown_new": shown, "ids_new": others.ids}
-    study = fit(talk, source, forest, planned)
-    prepared = study.prepared
-    if others is not None:
-        with taking_rows(others):
-            study.prox.kneighbors(others.X, 1)
+    page = options.output or Path(f"{_stem(options.table)}.html")
+    _check_page(page, options)
+    options = replace(options, max_rows=min(options.max_rows or MOST_ROWS, MOST_ROWS))
+    study = begin(talk, options)
+    prepared, added = study.prepared, {}
+    if study.new is not None:
+        with taking_rows(study.new):
+            study.prox.kneighbors(study.new.X, 1)
+        shown = study.new.shown(prepared)
+        added = {"X_new": study.new.X, "shown_new": shown, "ids_new": study.new.ids}
     report = build_report(
         study.prox,
         study.X,
@@ -65,10 +47,11 @@ def write_page(
         title=f"{call(study.path)}: {prepared.target_name}",
         target_name=prepared.target_name,
         notes=talk.notes,
-        method=embedding.value,
-        random_state=forest.seed,
+        method=options.embedding.value,
+        random_state=options.seed,
         on_step=talk.step,
     )
+    study.judgement = report.judgement
     talk.step(f"writing {page.name}")
     try:
         path = report.save(page)
@@ -81,15 +64,9 @@ def write_page(
     if talk.json:
         talk.document({**study.about(), "page": str(path), "bytes": size})
     else:
-        talk.line(str(path))
-    if open_page:
+        talk.text(str(path), is_path=True)
+    if options.open_page:
         webbrowser.open(path.as_uri())
-
-
-def can_show_a_browser() -> bool:
-    """Return whether a browser would open in a window, and not in this terminal."""
-    on_screen = sys.platform in ("darwin", "win32")
-    return on_screen or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
 
 
 def _stem(table: Path) -> str:
@@ -97,12 +74,12 @@ def _stem(table: Path) -> str:
     return "table" if str(table) == "-" else table.name[: len(table.name) - len(suffix_of(table))]
 
 
-def _check_page(page: Path, table: Path, new: Path | None, *, force: bool) -> None:
+def _check_page(page: Path, options: Explore) -> None:
     """Refuse a file that cannot be the page, before any work is done for it."""
     if page.suffix.lower() not in (".html", ".htm"):
         raise OptionError(f"--output {page}: a page is HTML; its name should end in .html.")
-    check_place(page, table, new)
-    if force or not page.is_file():
+    check_place(page, options)
+    if options.force or not page.is_file():
         return
     with explain_damage(f"--output {page}"), page.open("rb") as file:
         if _MARK not in file.read(_HEAD_BYTES):

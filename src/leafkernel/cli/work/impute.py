@@ -9,12 +9,11 @@ import numpy as np
 import pandas as pd
 
 from leafkernel._validation import shorten
-from leafkernel.cli._options import OutputOptions, count_threads, state_signs
-from leafkernel.cli._output import Talk, check_output
+from leafkernel.cli._output import Talk
 from leafkernel.cli._target import find_column
-from leafkernel.cli._wanted import ignored, parse_kinds
+from leafkernel.cli._wanted import ignored
 from leafkernel.cli.columns import Prepared, prepare
-from leafkernel.cli.commands.impute import ImputeOptions
+from leafkernel.cli.commands import Impute
 from leafkernel.tables._copying import TextCopy
 from leafkernel.tables._findings import Findings, clean_names
 from leafkernel.tables._formats import suffix_of
@@ -24,14 +23,11 @@ from leafkernel.tables.files import call, open_source, read_source
 from leafkernel.tasks import ProximityImputer
 
 
-def impute(talk: Talk, options: ImputeOptions, writing: OutputOptions) -> None:
+def impute(talk: Talk, options: Impute) -> None:
     """Fill the gaps of a table."""
-    table, target = options.table, options.target
-    check_output(writing.output, table)
-    stated = state_signs(options.decimal, options.thousands)
-    kinds = parse_kinds(options.as_kind or ())
+    table, target, output = options.table, options.target, options.output
+    stated, kinds = options.stated, options.kinds
     talk.step(f"reading {call(table)}")
-    output = writing.output
     # Columns have types in JSON and in typed files. In text, each cell stays as it is written.
     typed = talk.json if output is None else suffix_of(output) in TYPED_FORMATS
     remedy = "Cut the file into parts, and fill each of them."
@@ -47,8 +43,7 @@ def impute(talk: Talk, options: ImputeOptions, writing: OutputOptions) -> None:
         original = None
         if source.is_text and not typed:
             original = TextCopy.of(source, frame.attrs["dialect"])
-    for note in frame.attrs.get("notes", ()):
-        talk.note(note)
+    talk.note(*frame.attrs.get("notes", ()))
     prepared = None
     if target is not None:
         task = None if options.task is None else options.task.value
@@ -71,7 +66,7 @@ def impute(talk: Talk, options: ImputeOptions, writing: OutputOptions) -> None:
         talk.step(f"filling {len(gappy)} column{'s' * (len(gappy) > 1)}")
         forest = {
             "random_state": options.seed,
-            "n_jobs": count_threads(options.jobs),
+            "n_jobs": options.threads,
             "n_estimators": options.trees,
         }
         found = _fill(columns, frame, prepared, forest)
@@ -85,7 +80,7 @@ def impute(talk: Talk, options: ImputeOptions, writing: OutputOptions) -> None:
     if original is not None and (note := original.note(output)):
         talk.note(note)
     elif original is not None:
-        write = replace(original, fills=fills, escape_formulas=writing.escape_formulas).write
+        write = replace(original, fills=fills, escape_formulas=options.escape_formulas).write
     elif output is not None and from_text:
         talk.note(f"{output.name} was written with types: numbers as numbers, missing as null.")
     counts = {column.name: int(column.gaps.sum()) for column in gappy.values()}
@@ -94,7 +89,7 @@ def impute(talk: Talk, options: ImputeOptions, writing: OutputOptions) -> None:
         "filled": ", ".join(f"{count:,} in {name}" for name, count in counts.items()) or "0",
     }
     about = {"table": str(table), "target": target, "rows": len(frame), "filled": counts}
-    talk.result(frame, writing, lines=lines, about=about, write=write)
+    talk.result(frame, options, lines=lines, about=about, write=write)
 
 
 def _columns(
@@ -118,8 +113,7 @@ def _columns(
             untouched.append(repr(name))
     if untouched:
         talk.note(f"The gaps of these columns were not filled: {shorten(untouched)}.")
-    for note in findings.sentences():
-        talk.note(note)
+    talk.note(*findings.sentences())
     return columns
 
 

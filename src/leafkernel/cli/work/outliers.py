@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import pandas as pd
 
-from leafkernel.cli._options import Convention, ForestOptions, OutputOptions, TableOptions
-from leafkernel.cli._output import Talk, check_output
+from leafkernel.cli._output import Talk
 from leafkernel.cli._train import begin
+from leafkernel.cli.commands import Outliers
 from leafkernel.tasks import outlier_scores
 
 # "Generally, if the measure is greater than 10, the case should be carefully inspected" (Breiman).
 _DESERVES_A_LOOK = 10
+_WITHOUT_LIMIT = ("rfgap", "raw")  # conventions that have no such scale
 
 
-def outliers(
-    talk: Talk,
-    source: TableOptions,
-    forest: ForestOptions,
-    writing: OutputOptions,
-    convention: Convention,
-    top: int | None,
-) -> None:
+def outliers(talk: Talk, options: Outliers) -> None:
     """Rank the rows by their outlier scores."""
-    check_output(writing.output, source.table, forest.model)
-    study = begin(talk, source, forest)
+    study = begin(talk, options)
     talk.step("outliers")
-    has_limit = convention not in (Convention.rfgap, Convention.raw)
-    score = outlier_scores(study.prox, study.y, X=study.X, convention=convention.value)
+    score = outlier_scores(study.prox, study.y, X=study.X, convention=options.convention.value)
     frame = pd.DataFrame(
         {
             **study.names(),
@@ -35,12 +27,11 @@ def outliers(
             "score": score,
         }
     )
-    if has_limit:
-        frame["is_outlier"] = score > _DESERVES_A_LOOK
-    frame = frame.sort_values("score", ascending=False, kind="stable").head(top or len(frame))
     lines = study.lines()
-    if has_limit:
-        n = int((score > _DESERVES_A_LOOK).sum())
+    if options.convention.value not in _WITHOUT_LIMIT:
+        frame["is_outlier"] = score > _DESERVES_A_LOOK
+        n = frame["is_outlier"].sum()
         lines["outliers"] = f"{n:,} of {len(score):,} rows score above {_DESERVES_A_LOOK}"
-    frame = frame.reset_index(drop=True)
-    talk.result(frame, writing, lines=lines, about=study.about())
+    frame = frame.sort_values("score", ascending=False, kind="stable", ignore_index=True)
+    frame = frame.head(options.top or len(frame))
+    talk.result(frame, options, lines=lines, about=study.about())

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from math import ceil, floor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,11 +14,11 @@ import pandas as pd
 from leafkernel import LeafkernelWarning
 from leafkernel._validation import shorten
 from leafkernel.cli._models import own_numbers, own_probabilities
-from leafkernel.cli._new import NewRows, read_new, taking_rows
-from leafkernel.cli._options import ForestOptions, OutputOptions, TableOptions
-from leafkernel.cli._output import Talk, check_output
+from leafkernel.cli._new import NewRows, taking_rows
+from leafkernel.cli._output import Talk
 from leafkernel.cli._train import Study, fit, plan
 from leafkernel.cli.columns import Prepared
+from leafkernel.cli.commands import Predict
 from leafkernel.cli.errors import OptionError, TableError
 from leafkernel.tables._dates import DATE_FORMS
 from leafkernel.tables._missing import quote
@@ -59,45 +56,33 @@ class Predictions:
     about: dict[str, Any] = field(default_factory=dict)
 
 
-def predict(
-    talk: Talk,
-    source: TableOptions,
-    forest: ForestOptions,
-    writing: OutputOptions,
-    new: Path | None,
-    coverage: float | None,
-) -> None:
+def predict(talk: Talk, options: Predict) -> None:
     """Predict the rows of another table, or those of the table itself out of bag."""
-    check_output(writing.output, source.table, new, forest.model)
-    planned = plan(talk, source, forest)
-    share = _check_coverage(planned.prepared, coverage)
-    # Before the forest is grown, which may take long.
-    others = None if new is None else read_new(talk, planned, new, source)
-    study = fit(talk, source, forest, planned)
-    target = study.y if others is None else others.target(study.prepared)
+    planned = plan(talk, options)
+    share = _check_coverage(planned.prepared, options.coverage)
+    study = fit(talk, options, planned)
+    target = study.y if study.new is None else study.new.target(study.prepared)
     talk.step("predictions")
-    with taking_rows(others):
-        if study.prepared.task == "classification":
-            found = _classes(talk, study, others)
-        else:
-            found = _numbers(talk, study, others, share)
-    lines, about = {**study.lines(), **found.lines}, {**study.about(), **found.about}
-    if others is None:
-        _note_unknown(talk, study)
-        about |= {"new": None}
+    with taking_rows(study.new):
+        is_classes = study.prepared.task == "classification"
+        found = _classes(talk, study) if is_classes else _numbers(talk, study, share)
+    if study.new is None:
+        n = int((~study.judgement.known).sum())
+        if n:
+            who, them = ("1 row has", "it") if n == 1 else (f"{n:,} rows have", "them")
+            talk.note(study.no_prediction(who, them))
     else:
-        said, scores = _score(talk, study, others, target, found)
-        lines["new rows"] = f"{call(others.path)}: {said}"
-        about["new"] = {"table": str(others.path), "rows": len(others.frame), **scores}
+        _score(talk, study, study.new, target, found)
     frame = pd.DataFrame(
         {
-            **(study.names() if others is None else others.names),
+            **study.names_asked(),
             **({} if target is None else {"target": study.shown(target)}),
             "prediction": study.shown(found.predicted),
             **found.columns,
         }
     )
-    talk.result(frame, writing, lines=lines, about=about)
+    lines, about = {**study.lines(), **found.lines}, {**study.about(), "new": None, **found.about}
+    talk.result(frame, options, lines=lines, about=about)
 
 
 def _check_coverage(prepared: Prepared, coverage: float | None) -> float:
@@ -117,18 +102,15 @@ def _check_coverage(prepared: Prepared, coverage: float | None) -> float:
     return share
 
 
-# --- classes
-
-
-def _classes(talk: Talk, study: Study, others: NewRows | None) -> Predictions:
-    classes, shares = _probabilities(talk, study, others)
+def _classes(talk: Talk, study: Study) -> Predictions:
+    classes, shares = _probabilities(talk, study)
     known = ~np.isnan(shares[:, 0])
     best = np.nan_to_num(shares, nan=-1.0).argmax(axis=1)
     predicted = np.array(classes, dtype=object)[best]
     predicted[~known] = None
     found = Predictions(predicted)
     if study.judgement.out_of_bag:
-        trust = trust_scores(study.prox, None if others is None else others.X)
+        trust = trust_scores(study.prox, study.asked)
         found.columns["trust"] = np.where(known, trust, np.nan)
     else:
         talk.note(
@@ -139,20 +121,18 @@ def _classes(talk: Talk, study: Study, others: NewRows | None) -> Predictions:
     return found
 
 
-def _probabilities(
-    talk: Talk, study: Study, others: NewRows | None
-) -> tuple[list[str], npt.NDArray[np.float64]]:
+def _probabilities(talk: Talk, study: Study) -> tuple[list[str], npt.NDArray[np.float64]]:
     """Return the classes and the probability of each, of shape (m, n_classes)."""
     assert study.judgement.classes is not None
     classes = [str(label) for label in study.judgement.classes]
-    if others is None:
+    if study.new is None:
         return classes, study.judgement.averages
-    own = own_probabilities(study.prox.forest_, others.X, classes)
+    own = own_probabilities(study.prox.forest_, study.asked, classes)
     if own is not None:
         return own
     _note_vote(talk, study)
     voting = ProximityClassifier(study.prox).fit(study.X, study.y)
-    return classes, voting.predict_proba(others.X)
+    return classes, voting.predict_proba(study.asked)
 
 
 def _note_vote(talk: Talk, study: Study) -> None:
@@ -163,12 +143,9 @@ def _note_vote(talk: Talk, study: Study) -> None:
     )
 
 
-# --- numbers
-
-
-def _numbers(talk: Talk, study: Study, others: NewRows | None, share: float) -> Predictions:
+def _numbers(talk: Talk, study: Study, share: float) -> Predictions:
     regressor = ProximityRegressor(study.prox).fit(study.X, study.y)
-    X = None if others is None else others.X
+    X, is_training = study.asked, study.new is None
     is_calibrated = study.judgement.out_of_bag
     if not is_calibrated:
         talk.note(
@@ -176,106 +153,72 @@ def _numbers(talk: Talk, study: Study, others: NewRows | None, share: float) -> 
             "they are not calibrated. Calibration needs the scheme gap, and this is "
             f"{study.prox.scheme_.name}."
         )
-    with _unwarned() if others is None or is_calibrated else nullcontext():
+    with warnings.catch_warnings():
+        if is_training or is_calibrated:  # rows without any proximity stay empty here
+            warnings.filterwarnings("ignore", ".* have no proximity to any ", LeafkernelWarning)
         if is_calibrated:
             low, high = regressor.predict_interval(X, coverage=share).T
         else:
             low, high = regressor.predict_quantiles(X, ((1 - share) / 2, (1 + share) / 2)).T
-    own = None if others is None else own_numbers(study.prox.forest_, X)
-    if others is None:
-        predicted = study.judgement.predicted
-    elif own is not None:
-        predicted = own
-    else:
+    own = study.judgement.predicted if is_training else own_numbers(study.prox.forest_, X)
+    if own is None:
         _note_vote(talk, study)
-        predicted = regressor.predict(X)
-    known = ~np.isnan(predicted)
+        own = regressor.predict(X)
+    known = ~np.isnan(own)
     low, high = np.where(known, low, np.nan), np.where(known, high, np.nan)
-    found = Predictions(
-        predicted,
+    said, covered = "calibrated out of bag" if is_calibrated else "not calibrated", None
+    if is_training:
+        covered = _covered(study.y[known], low[known], high[known])
+        said += f"; they hold {covered:.1%} of the targets of the training rows"
+    return Predictions(
+        own,
         columns={"low": study.shown(low), "high": study.shown(high)},
         interval=(low, high),
-        about={"coverage": share, "calibrated": is_calibrated},
+        lines={"intervals": f"for {100 * share:.4g}% of the targets, {said}"},
+        about={"coverage": share, "calibrated": is_calibrated, "covered": covered},
     )
-    said = "calibrated out of bag" if is_calibrated else "not calibrated"
-    if others is None:
-        covered = _covered(study.y[known], low[known], high[known])
-        found.about["covered"] = covered
-        said += f"; they hold {covered:.1%} of the targets of the training rows"
-    else:
-        found.about["covered"] = None
-    found.lines["intervals"] = f"for {100 * share:.4g}% of the targets, {said}"
-    return found
-
-
-@contextmanager
-def _unwarned() -> Iterator[None]:
-    """Ignore the warning that rows without any proximity get the mean: here they stay empty."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".* have no proximity to any ", LeafkernelWarning)
-        yield
 
 
 def _covered(target: Array, low: Array, high: Array) -> float:
     return float(((low <= target) & (target <= high)).mean()) if len(target) else float("nan")
 
 
-# --- how good they are
-
-
-def _note_unknown(talk: Talk, study: Study) -> None:
-    n = int((~study.judgement.known).sum())
-    if n == 0:
-        return
-    rows = "1 row has" if n == 1 else f"{n:,} rows have"
-    if study.judgement.out_of_bag:
-        talk.note(
-            f"{rows} no out-of-bag prediction, because every tree was trained with "
-            f"{'it' if n == 1 else 'them'}. Use more --trees."
-        )
-    else:
-        talk.note(f"{rows} no prediction, because no other row shares a leaf that counts.")
-
-
 def _score(
-    talk: Talk, study: Study, others: NewRows, target: Array | None, found: Predictions
-) -> tuple[str, dict[str, Any]]:
-    """Compare predictions of new rows with their targets: in words, and in numbers."""
-    m = len(others.frame)
-    rows = "1 row" if m == 1 else f"{m:,} rows"
-    if target is None:
-        return rows, {"with_target": 0}
-    known = ~np.asarray(pd.isna(target), dtype=bool)
+    talk: Talk, study: Study, new: NewRows, target: Array | None, found: Predictions
+) -> None:
+    """Compare the predictions of new rows with their targets, in words and in numbers."""
+    m = len(new.frame)
+    said = f"{call(new.path)}: {m:,} row{'s' * (m != 1)}"
+    known = np.zeros(m, dtype=bool) if target is None else ~np.asarray(pd.isna(target), dtype=bool)
     n = int(known.sum())
-    of = rows if n == m else f"{rows}, {n:,} of them with a target"
-    truth, predicted = target[known], found.predicted[known]
-    if study.prepared.task == "classification":
-        _note_unseen(talk, study, others, truth)
-        hits = int((truth == predicted).sum())
-        return (
-            f"{of}; accuracy {hits / n:.1%}, {hits:,} of {n:,} right",
-            {"with_target": n, "accuracy": hits / n},
-        )
-    error = float(np.sqrt(np.mean((truth - predicted) ** 2)))
-    spread = float(truth.std())
-    explained = 1 - error**2 / spread**2 if spread > 0 else None
-    assert found.interval is not None
-    covered = _covered(truth, *(end[known] for end in found.interval))
-    score = "" if explained is None else f"R² {explained:.3f}, "
-    unit = " days" * (study.prepared.target_form in DATE_FORMS)
-    return (
-        f"{of}; {score}typical error {error:.4g}{unit}; the intervals hold {covered:.1%} of the "
-        "targets",
-        {"with_target": n, "r2": explained, "typical_error": error, "covered": covered},
-    )
+    scores: dict[str, Any] = {"table": str(new.path), "rows": m, "with_target": n}
+    if target is not None:
+        said += f", {n:,} of them with a target" * (n < m)
+        truth, predicted = target[known], found.predicted[known]
+        if found.interval is None:
+            _note_unseen(talk, study, new, truth)
+            hits = int((truth == predicted).sum())
+            scores["accuracy"] = hits / n
+            said += f"; accuracy {hits / n:.1%}, {hits:,} of {n:,} right"
+        else:
+            error, spread = float(np.sqrt(np.mean((truth - predicted) ** 2))), float(truth.std())
+            explained = 1 - error**2 / spread**2 if spread > 0 else None
+            covered = _covered(truth, *(end[known] for end in found.interval))
+            scores |= {"r2": explained, "typical_error": error, "covered": covered}
+            said += "; " if explained is None else f"; R² {explained:.3f}, "
+            said += (
+                f"typical error {error:.4g}{' days' * (study.prepared.target_form in DATE_FORMS)}"
+            )
+            said += f"; the intervals hold {covered:.1%} of the targets"
+    found.lines["new rows"], found.about["new"] = said, scores
 
 
-def _note_unseen(talk: Talk, study: Study, others: NewRows, truth: Array) -> None:
+def _note_unseen(talk: Talk, study: Study, new: NewRows, truth: Array) -> None:
     strangers = sorted(set(truth) - set(study.y))
     if strangers:
         n = int(np.isin(truth, strangers).sum())
         talk.note(
-            f"{call(others.path)}: {n:,} {'row has' if n == 1 else 'rows have'} a class that is "
+            f"{call(new.path)}: {n:,} {'row has' if n == 1 else 'rows have'} a class that is "
             f"not in the training table: {shorten([quote(each) for each in strangers])}. "
             f"{'It counts' if n == 1 else 'They count'} as wrong predictions."
         )

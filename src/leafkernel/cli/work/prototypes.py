@@ -8,31 +8,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from leafkernel.cli._options import ForestOptions, OutputOptions, TableOptions
-from leafkernel.cli._output import Talk, check_output
+from leafkernel.cli._output import Talk
 from leafkernel.cli._train import begin
+from leafkernel.cli.commands import Prototypes
 from leafkernel.explorer._prototypes import target_groups
-from leafkernel.inside import Inside
 from leafkernel.tasks import select_prototypes
 
 
-def prototypes(
-    talk: Talk,
-    source: TableOptions,
-    forest: ForestOptions,
-    writing: OutputOptions,
-    n: int,
-) -> None:
+def prototypes(talk: Talk, options: Prototypes) -> None:
     """Choose the prototypes of each class."""
-    check_output(writing.output, source.table, forest.model)
     # The score is that of the forest. The option says how prototypes are similar.
-    study = begin(talk, source, replace(forest, scheme=None))
+    study = begin(talk, replace(options, scheme=None))
     talk.step("prototypes")
     codes, labels = target_groups(study.judgement)
     # The share of trees in which two rows share a leaf is easiest to read.
-    scheme = "uniform" if forest.scheme is None else forest.scheme.value
+    scheme = "uniform" if options.scheme is None else options.scheme.value
     prox = study.similarity(scheme)
-    found = select_prototypes(prox, codes, n_prototypes=n)
+    found = select_prototypes(prox, codes, n_prototypes=options.n)
     sizes = np.bincount(codes)[found.labels]
     gains = pd.Series(found.gains).groupby(found.labels)
     frame = pd.DataFrame(
@@ -48,12 +40,12 @@ def prototypes(
     )
     order = np.lexsort([frame["rank"], found.labels])
     frame = study.beside(frame, found.rows).iloc[order].reset_index(drop=True)
-    talk.result(frame, writing, lines=study.lines(scheme), about=study.about(scheme))
+    talk.result(frame, options, lines=study.lines(scheme), about=study.about(scheme))
 
 
 def _share_out(prox: Any, codes: Any, found: Any) -> Any:
     """Return how many rows of its class have each prototype as their nearest."""
-    nearness = Inside.of(prox).proximity_to(found.rows).toarray()
+    nearness = prox.proximity_to(found.rows).toarray()
     nearness[found.rows, np.arange(len(found.rows))] = np.inf  # each stands for itself
     nearness[codes[:, None] != found.labels[None, :]] = 0
     nearest = nearness.argmax(axis=1)

@@ -1,0 +1,130 @@
+"""Time `leafkernel explore` without the growth of its forest and without UMAP.
+
+    python benchmarks/explore.py --data-dir DIR [--rows 20000] [--trees 500]
+
+DIR holds diamonds.npz (arrays X, y, feature_names, categories_*). It is written as CSV, and the
+command runs in this process on a random sample of its rows, as in docs/explorer.md. Prints a line
+of JSON: the seconds in total, the processor time of all threads, the seconds of each part without
+the parts inside it, and how often each part ran.
+"""
+
+import argparse
+import importlib
+import json
+import tempfile
+from collections import Counter
+from contextlib import redirect_stdout
+from functools import wraps
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
+from time import perf_counter, process_time
+
+import numpy as np
+import pandas as pd
+import umap  # before the clock starts: it takes seconds to import
+from sklearn.ensemble import RandomForestRegressor
+
+# Parts that are not ours, and so not in the total.
+NOT_OURS = ("forest", "umap")
+PARTS = {
+    "reading": ["leafkernel.cli._train:read_file"],
+    "kinds": ["leafkernel.cli._train:prepare"],
+    "routing": ["leafkernel.forests._routing:RouteTable.leaves"],
+    "predicting": ["leafkernel.explorer._judgement:Judgement.of"],
+    "outliers": ["leafkernel.explorer.report:outlier_scores"],
+    "prototypes": ["leafkernel.explorer.report:prototypes"],
+    "nearest": ["leafkernel.explorer._rows:PageRows.of"],
+    "why": ["leafkernel.explorer._rows:explain_neighbors"],
+    "map": ["leafkernel.explorer.report:draw_map"],
+    "page": ["leafkernel.explorer._blob:Blob.encode", "leafkernel.explorer.report:Report.save"],
+}
+
+
+class Clock:
+    """Seconds and calls of named parts; time inside another part counts for that one alone."""
+
+    def __init__(self):
+        self.seconds, self.cpu, self.calls = Counter(), Counter(), Counter()
+        self._inside, self._other = [], np.zeros(2)
+
+    def timed(self, part, function):
+        """Return the function with its time counted for a part."""
+
+        @wraps(function)
+        def run(*args, **kwargs):
+            nested = part in self._inside
+            self._inside.append(part)
+            outside, self._other = self._other, np.zeros(2)
+            begin = _now()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                took = _now() - begin
+                self.seconds[part] += took[0] - self._other[0]
+                self.cpu[part] += took[1] - self._other[1]
+                self.calls[part] += not nested
+                self._other = outside + took
+                self._inside.pop()
+
+        return run
+
+    def watch(self, part, place):
+        """Count the time of a function, given as "module:name" or "module:Class.name"."""
+        module, _, name = place.partition(":")
+        owner = importlib.import_module(module)
+        *classes, name = name.split(".")
+        for each in classes:
+            owner = getattr(owner, each)
+        found = owner.__dict__[name]
+        if isinstance(found, classmethod):
+            setattr(owner, name, classmethod(self.timed(part, found.__func__)))
+        else:
+            setattr(owner, name, self.timed(part, found))
+
+
+def _now():
+    """Return the time, and the processor time of all threads."""
+    return np.array([perf_counter(), process_time()])
+
+
+def write_diamonds(folder, path):
+    """Write the table of diamonds as CSV, with the names of its categories."""
+    data = np.load(folder / "diamonds.npz")
+    frame = pd.DataFrame(data["X"], columns=data["feature_names"])
+    for name in frame.columns:
+        if f"categories_{name}" in data:
+            frame[name] = data[f"categories_{name}"][frame[name].astype(int)]
+    frame["price"] = data["y"].astype(int)
+    frame.to_csv(path, index=False)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--data-dir", type=Path, required=True)
+    parser.add_argument("--rows", type=int, default=20_000)
+    parser.add_argument("--trees", type=int, default=500)
+    options = parser.parse_args()
+
+    clock = Clock()
+    RandomForestRegressor.fit = clock.timed("forest", RandomForestRegressor.fit)
+    umap.UMAP.fit = clock.timed("umap", umap.UMAP.fit)
+    app = importlib.import_module("leafkernel.cli.app").app
+    for part, places in PARTS.items():
+        for place in places:
+            clock.watch(part, place)
+    with tempfile.TemporaryDirectory() as folder:
+        table, page = Path(folder) / "diamonds.csv", Path(folder) / "diamonds.html"
+        write_diamonds(options.data_dir, table)
+        command = f"explore {table} --target price --max-rows {options.rows} -o {page} -q"
+        with redirect_stdout(TextIOWrapper(BytesIO())):
+            arguments = [*command.split(), "--trees", str(options.trees)]
+            clock.timed("rest", app)(arguments, standalone_mode=False)
+    seconds = {part: round(float(each), 2) for part, each in clock.seconds.items()}
+    left_out = {part: seconds.pop(part) for part in NOT_OURS}
+    ours = sum(each for part, each in clock.cpu.items() if part not in NOT_OURS)
+    totals = {"total": round(sum(seconds.values()), 2), "processor": round(float(ours), 2)}
+    print(json.dumps({**totals, **seconds, "left_out": left_out, "calls": clock.calls}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+"""An explanation in words."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pandas as pd
+from rich.cells import cell_len, set_cell_size
+
+from leafkernel.cli._explained import Explained
+from leafkernel.cli._reasons import EXACT, text_of
+from leafkernel.cli._train import Study
+
+_NAMED = 6  # columns that are named for a pair
+_CLASSES = 4  # that are named for a prediction
+
+
+def say(study: Study, told: Explained, file: str, width: int) -> str:
+    """Return the explanation of a row of a file, with tables that are at most so wide."""
+    lines = [*_headlines(study, told, file), "", *_made_by(study, told, width)]
+    for pair in told.about["pairs"]:
+        lines += ["", *_say_pair(study, told.about, pair)]
+    return "\n".join(lines)
+
+
+def _call(row: Any, name: Any) -> str:
+    return f"row {row}" if name is None else f"row {row} ({text_of(name)})"
+
+
+def _headlines(study: Study, told: Explained, file: str) -> list[str]:
+    about = told.about
+    head = f"R{_call(about['row'], about['id'])[1:]} of {file}"
+    if about["target"] is not None:
+        head += f", where {study.prepared.target_name} is {text_of(about['target'])}"
+    said = _say_prediction(about["prediction"])
+    if told.found.is_of_model:
+        kind = "Out-of-bag prediction" if study.new is None else "Prediction"
+        return [head, f"{kind}: {said}"]
+    if about["model_prediction"] is None:
+        note = "This is not the prediction of the model, which may differ."
+    else:
+        own = _say_prediction(about["model_prediction"])
+        note = f"The vote is not the prediction of the model. The model predicts: {own}."
+        note += " It may have been trained with this row." * (study.new is None)
+    return [head, f"Vote of similar rows: {said}", note]
+
+
+def _say_prediction(prediction: Any) -> str:
+    if not isinstance(prediction, dict):
+        return _number(prediction) if isinstance(prediction, float) else text_of(prediction)
+    ranked = sorted(prediction.items(), key=lambda item: -item[1])
+    ranked = [(name, share) for name, share in ranked if share > 0]
+    parts = [f"{text_of(name)} {share:.1%}" for name, share in ranked[:_CLASSES]]
+    n_others = len(ranked) - _CLASSES
+    if n_others > 0:
+        parts.append("1 other class" if n_others == 1 else f"{n_others} other classes")
+    return ", ".join(parts)
+
+
+def _made_by(study: Study, told: Explained, width: int) -> list[str]:
+    """Return the rows that made the prediction, below the row itself, with their values."""
+    found, prepared = told.found, study.prepared
+    n, k = found.n_rows, len(found.rows)
+    what = "prediction" if found.is_of_model else "vote"
+    head = f"The {what} was made by {n:,} training row{'s' * (n != 1)}."
+    if k < n:
+        these = "This one has" if k == 1 else f"These {k} have"
+        head += f" {these} the largest shares, {found.shown:.1%} in all."
+    # The row itself comes first in each column.
+    row, name, known = (told.about[each] for each in ("row", "id", "target"))
+    this = "" if known is None else text_of(known)
+    theirs = [text_of(target) for target in study.shown(study.y)[found.rows]]
+    shares = ["(this)", *(f"{share:.1%}" for share in found.shares)]
+    columns = [_Column("row", [str(row), *map(str, prepared.rows[found.rows])], right=True)]
+    if prepared.ids is not None:
+        ids = ["" if name is None else text_of(name), *map(text_of, prepared.ids[found.rows])]
+        columns.append(_Column(text_of(prepared.id_name), ids))
+    columns.append(_Column("share", shares, right=True))
+    target = text_of(prepared.target_name)
+    columns.append(_Column(target, [this, *theirs], right=found.classes is None))
+    n_left = 0
+    for name in _by_importance(study, told.about):
+        values = prepared.shown[name].iloc[found.rows]
+        cells = [text_of(value) for value in (told.values[name], *values)]
+        right = pd.api.types.is_numeric_dtype(values.dtype)
+        wider = [*columns, _Column(text_of(name), cells, right=right)]
+        if n_left or max(map(cell_len, _grid(wider))) > width:
+            n_left += 1  # whole columns, as many as there is room for
+        else:
+            columns = wider
+    more = [f"  {n_left} more column{'s' * (n_left > 1)}: write all with -o FILE."]
+    return [head, *_grid(columns), *more[:n_left]]
+
+
+def _by_importance(study: Study, about: dict[str, Any]) -> list[str]:
+    """Return the columns to show: those that make the nearest row similar come first."""
+    names = [str(name) for name in study.prepared.shown.columns if name != study.prepared.id_name]
+    first = [reason["column"] for pair in about["pairs"][:1] for reason in pair["together"]]
+    return list(dict.fromkeys([*(name for name in first if name in names), *names]))
+
+
+def _say_pair(study: Study, about: dict[str, Any], pair: dict[str, Any]) -> list[str]:
+    row, other = about["row"], pair["neighbor"]
+    this, short = _call(row, about["id"]), [f"row {row}", f"row {other}"]
+    if study.new is not None:
+        this, short[0] = f"the new {this}", f"new row {row}"
+    shared, counting, n = pair["trees"], pair["trees_that_count"], study.prox.n_trees_
+    through = "" if counting == shared else f", through {counting:,} of these trees"
+    lines = [
+        f"Why {this} and {_call(other, pair.get('neighbor_id'))} are similar:",
+        f"They share a leaf in {shared:,} of {n:,} trees. "
+        f"Their proximity is {_number(pair['proximity'])}{through}.",
+    ]
+    if pair["together"]:
+        lines.append("Columns that keep them together:")
+        lines += _list(pair["together"], ["share", "column", *short, "together for"], ".1%")
+    if pair["apart"]:
+        trees = "tree" if n - shared == 1 else "trees"
+        lines.append(f"Columns at which they part, in the other {n - shared:,} {trees}:")
+        lines += _list(pair["apart"], ["trees", "column", *short, "parted at"], ".0f")
+    return lines
+
+
+def _list(reasons: list[dict[str, Any]], heads: list[str], form: str) -> list[str]:
+    lines = []
+    for reason in reasons[:_NAMED]:
+        column, values, weight, where = reason.values()  # in this order
+        lines.append([format(weight, form), text_of(column), *values, where or ""])
+    columns = [
+        _Column(head, list(cells), right=head == heads[0])
+        for head, cells in zip(heads, zip(*lines, strict=True), strict=True)
+    ]
+    n_others = len(reasons) - _NAMED
+    more = [f"  and {n_others} other column{'s' * (n_others > 1)}"] * (n_others > 0)
+    return [*_grid(columns if any(columns[-1].cells) else columns[:-1]), *more]
+
+
+def _number(value: float) -> str:
+    """Return a number that was computed, rounded so that people can read it."""
+    return f"{value:.0f}" if 1e5 <= abs(value) < EXACT else f"{value:.4g}"
+
+
+class _Column(NamedTuple):
+    """A column of text: its head, its cells, and whether they stand on the right."""
+
+    head: str
+    cells: list[str]
+    right: bool = False
+
+
+def _grid(columns: list[_Column]) -> list[str]:
+    """Return columns of text as lines."""
+    padded = []
+    for column in columns:
+        texts = [column.head, *column.cells]
+        width = max(map(cell_len, texts))
+        padded.append(
+            [
+                " " * (width - cell_len(text)) + text
+                if column.right
+                else set_cell_size(text, width)
+                for text in texts
+            ]
+        )
+    return ["  " + "  ".join(row).rstrip() for row in zip(*padded, strict=True)]
