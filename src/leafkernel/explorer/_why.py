@@ -127,13 +127,16 @@ def _bits(
         same = np.flatnonzero(theirs.leaf[which] == np.repeat(ours.leaf, k))
         if group == kernel.coordinates.groups_of(t)[0]:  # a symmetrized kernel has each tree twice
             shared[same] += 1
-        adds = ours.weight[same // k] * theirs.weight[which[same]]
-        same, adds = same[adds > 0], adds[adds > 0]
-        leaf = ours.leaf[same // k]
+        row = same // k
+        adds = ours.weight[row] * theirs.weight[which[same]]
+        counts = adds > 0
+        if not counts.all():
+            same, row, adds = same[counts], row[counts], adds[counts]
+        leaf = ours.leaf[row]
         leaves = np.flatnonzero(np.bincount(leaf, minlength=end - begin))
         place = np.empty(end - begin, dtype=np.int64)
         place[leaves] = np.arange(len(leaves))
         paths = TreePaths.of(trees[t], stats.leaf_mass[begin:end])
-        by_leaf = paths.bits_by_feature(leaves, n_features)
-        bits[same] += (adds[:, None] * by_leaf[place[leaf]]).astype(np.float32)
+        by_leaf = paths.bits_by_feature(leaves, n_features).astype(np.float32)
+        bits[same] += adds.astype(np.float32)[:, None] * by_leaf[place[leaf]]
     return bits.reshape(*neighbors.shape, n_features), shared.reshape(neighbors.shape)

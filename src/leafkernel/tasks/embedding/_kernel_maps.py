@@ -150,25 +150,29 @@ class PrincipalMap:
     scores: Array
     values: Array
     weights: Array
-    origin: Array
 
     @classmethod
-    def fit(
-        cls, kernel: Kernel, n: int, k: int, *, solver: str = "auto", random_state: Any = None
-    ) -> PrincipalMap:
-        """Decompose the centered kernel, H K H with H = I - 11ᵀ/n."""
+    def fit(cls, kernel: Kernel, n: int, k: int, **options: Any) -> PrincipalMap:
+        """Decompose the centered kernel, H K H with H = I - 11ᵀ/n.
+
+        Options are those of ``top_eigenpairs``.
+        """
 
         def centered(V: Array) -> Array:
             out = kernel.of_training(V - V.mean(axis=0))
             return np.asarray(out - out.mean(axis=0))
 
-        values, vectors = top_eigenpairs(centered, n, k, solver=solver, random_state=random_state)
+        values, vectors = top_eigenpairs(centered, n, k, **options)
         values = np.maximum(values, 0)
         scale = np.sqrt(values)
         kept = values > _NOISE * max(values[0], np.finfo(float).tiny)
         weights = vectors * np.divide(1.0, scale, out=np.zeros_like(scale), where=kept)
-        origin = kernel.of_training(weights).mean(axis=0)
-        return cls(kernel, vectors * scale, values, weights, origin)
+        return cls(kernel, vectors * scale, values, weights)
+
+    @lazy
+    def origin(self) -> Array:
+        """Return the mean of the training samples' coordinates, before they are centered."""
+        return np.asarray(self.kernel.of_training(self.weights).mean(axis=0))
 
     def transform(self, X: Any) -> Array:
         """Return the coordinates of unseen samples."""

@@ -35,10 +35,18 @@ _SAME = 1e-8
 # few powers, make the leading pairs accurate.
 _MORE_VECTORS = 10
 _POWERS = 7
+#: Powers that do for the start of a layout, which moves all points anyway.
+FEW_POWERS = 2
 
 
 def top_eigenpairs(
-    apply: Apply, n: int, k: int, *, solver: str = "auto", random_state: Any = None
+    apply: Apply,
+    n: int,
+    k: int,
+    *,
+    solver: str = "auto",
+    powers: int = _POWERS,
+    random_state: Any = None,
 ) -> tuple[Array, Array]:
     """Return the k largest eigenvalues, falling, and their eigenvectors of shape (n, k).
 
@@ -53,6 +61,8 @@ def top_eigenpairs(
     solver : {"auto", "arpack", "randomized", "dense"}
         How. "auto" is dense for small n or nearly all pairs, else ARPACK. Where ARPACK cannot tell
         the pairs apart, it gives way to a dense solver, or to the randomised one with a warning.
+    powers : int
+        Powers of the operator for the randomized solver: more are more exact.
     random_state : int or RandomState
         Seed of the first vectors.
 
@@ -75,7 +85,7 @@ def top_eigenpairs(
         except ArpackNoConvergence:
             values, vectors = _without_arpack(apply, n, k, rng)
     else:
-        values, vectors = _randomized(apply, n, k, rng)
+        values, vectors = _randomized(apply, n, k, rng, powers)
     order = np.argsort(values)[::-1]
     return values[order], _with_fixed_signs(vectors[:, order])
 
@@ -148,10 +158,12 @@ def _within(apply: Apply, basis: Array, k: int) -> tuple[Array, Array]:
     return values[-k:], basis @ turn[:, -k:]
 
 
-def _randomized(apply: Apply, n: int, k: int, rng: Any) -> tuple[Array, Array]:
+def _randomized(
+    apply: Apply, n: int, k: int, rng: Any, powers: int = _POWERS
+) -> tuple[Array, Array]:
     width = min(k + _MORE_VECTORS, n)
     basis = qr(apply(rng.normal(size=(n, width))), mode="economic")[0]
-    for _ in range(_POWERS):
+    for _ in range(powers):
         basis = qr(apply(basis), mode="economic")[0]
     return _within(apply, basis, k)
 
