@@ -14,12 +14,11 @@ from leafkernel.forests.custom import CustomForest
 from leafkernel.saving._folder import DamagedError, FolderReader, FolderWriter
 
 # Types that skops does not trust, because a damaged tree leads its walk out of memory. leafkernel
-# checks every node of such trees before it walks them.
-_CHECKED = frozenset(
-    {
-        "sklearn.tree._tree.Tree",
-        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
-    }
+# checks every node of such trees before it walks them. Old versions do not know the losses either.
+_KNOWN = (
+    "sklearn.tree._tree.Tree",
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    "sklearn._loss.",
 )
 
 # Models that their own library writes: the file, and the classes that read it again.
@@ -116,9 +115,10 @@ def read_forest(
 def _load_skops(path: Path, trusted: Sequence[str]) -> Any:
     skops = require("skops.io", extra="save")
     try:
-        unknown = {*skops.get_untrusted_types(file=path)} - _CHECKED - {*trusted}
+        found = set(skops.get_untrusted_types(file=path))
+        unknown = {name for name in found - {*trusted} if not name.startswith(_KNOWN)}
         if not unknown:
-            return skops.load(path, trusted=[*_CHECKED, *trusted])
+            return skops.load(path, trusted=sorted(found))
     except Exception as error:
         raise DamagedError(
             f"{path} cannot be read as a model ({type(error).__name__}: {error}); it is damaged, "
