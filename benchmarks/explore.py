@@ -1,22 +1,29 @@
 """Time `leafkernel explore` without the growth of its forest and without UMAP.
 
-    python benchmarks/explore.py --data-dir DIR [--rows 20000] [--trees 500]
+    python benchmarks/explore.py --data-dir DIR [--rows 20000] [--trees 500] [--python OLD NEW]
 
 DIR holds diamonds.npz (arrays X, y, feature_names, categories_*). It is written as CSV, and the
 command runs in this process on a random sample of its rows, as in docs/explorer.md. Prints a line
 of JSON: the seconds in total, the processor time of all threads, the seconds of each part without
 the parts inside it, and how often each part ran.
+
+With --python, the interpreters of two environments with two versions of leafkernel take turns three
+times. The medians go to benchmarks/explore.json, and benchmarks/report.py puts them on the results
+page.
 """
 
 import argparse
 import importlib
 import json
+import subprocess
+import sys
 import tempfile
 from collections import Counter
 from contextlib import redirect_stdout
 from functools import wraps
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
+from statistics import median
 from time import perf_counter, process_time
 
 import numpy as np
@@ -24,6 +31,7 @@ import pandas as pd
 import umap  # before the clock starts: it takes seconds to import
 from sklearn.ensemble import RandomForestRegressor
 
+TURNS = 3
 # Parts that are not ours, and so not in the total.
 NOT_OURS = ("forest", "umap")
 PARTS = {
@@ -71,11 +79,14 @@ class Clock:
     def watch(self, part, place):
         """Count the time of a function, given as "module:name" or "module:Class.name"."""
         module, _, name = place.partition(":")
-        owner = importlib.import_module(module)
-        *classes, name = name.split(".")
-        for each in classes:
-            owner = getattr(owner, each)
-        found = owner.__dict__[name]
+        try:
+            owner = importlib.import_module(module)
+            *classes, name = name.split(".")
+            for each in classes:
+                owner = getattr(owner, each)
+            found = owner.__dict__[name]
+        except (ImportError, AttributeError, KeyError):
+            return  # another version of leafkernel, where it counts for the rest
         if isinstance(found, classmethod):
             setattr(owner, name, classmethod(self.timed(part, found.__func__)))
         else:
@@ -98,12 +109,31 @@ def write_diamonds(folder, path):
     frame.to_csv(path, index=False)
 
 
+def compare(options):
+    """Time two versions in turn, and write the medians."""
+    size = ["--rows", str(options.rows), "--trees", str(options.trees)]
+    found = [[], []]
+    for _ in range(TURNS):
+        for python, runs in zip(options.python, found, strict=True):
+            command = [python, __file__, "--data-dir", str(options.data_dir), *size]
+            runs.append(json.loads(subprocess.check_output(command)))
+            print(runs[-1], file=sys.stderr)
+    parts = ["total", "processor"]
+    medians = [{part: median(run[part] for run in runs) for part in parts} for runs in found]
+    record = {"rows": options.rows, "trees": options.trees, "before": medians[0], "now": medians[1]}
+    (Path(__file__).parent / "explore.json").write_text(json.dumps(record, indent=1) + "\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--data-dir", type=Path, required=True)
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--trees", type=int, default=500)
+    parser.add_argument("--python", nargs=2, metavar=("OLD", "NEW"), help="the interpreters")
     options = parser.parse_args()
+    if options.python:
+        compare(options)
+        return
 
     clock = Clock()
     RandomForestRegressor.fit = clock.timed("forest", RandomForestRegressor.fit)

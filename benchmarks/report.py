@@ -76,6 +76,7 @@ def write(path):
         "dense": dense_table(results),
         "queries": queries_table("few"),
         "all rows": queries_table("all"),
+        "explore": explore_table(),
         "small": small_table(results),
     }
     for name, text in parts.items():
@@ -235,6 +236,18 @@ def queries_table(of):
         if record["of"] == of
     ]
     return table(["work", "training rows", "before, ms", "now, ms"], rows)
+
+
+def explore_table():
+    path = Path(__file__).parent / "explore.json"
+    if not path.exists():
+        return "Not measured."
+    record = json.loads(path.read_text())
+    rows = [
+        [name, f"{record['before'][key]:.1f} s", f"{record['now'][key]:.1f} s"]
+        for name, key in (("time", "total"), ("processor time of all threads", "processor"))
+    ]
+    return table([f"{record['rows']:,} rows, {record['trees']} trees", "before", "now"], rows)
 
 
 def dense_table(results):
