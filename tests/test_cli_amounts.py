@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 from cli_runs import plain, run, run_json
 
-from leafkernel.cli.columns import prepare
 from leafkernel.cli.errors import TableError
 from leafkernel.tables._amounts import Style, find_style, read_amount
 from leafkernel.tables._kinds import settle
 from leafkernel.tables._values import Values
+from leafkernel.tables.preparation import prepare
 
 FEW = ("--trees", "10")
 
@@ -127,9 +127,9 @@ def test_several_currencies_stay_text(tmp_path):
 def test_new_rows_are_read_in_the_same_unit(tmp_path):
     frame = pd.DataFrame({"price": [f"${i}.00" for i in range(40)], "y": ["a", "b"] * 20})
     prepared = prepare(frame, "y")
-    new = prepared.encode(pd.DataFrame({"price": ["$3.50", "4", "€5", "(6)"]}))
-    np.testing.assert_array_equal(new["price"], [3.5, 4, np.nan, -6])
-    assert "'€5'" in " ".join(new.attrs["notes"])
+    new = prepared.read(pd.DataFrame({"price": ["$3.50", "4", "€5", "(6)"]}))
+    np.testing.assert_array_equal(new.features["price"], [3.5, 4, np.nan, -6])
+    assert "'€5'" in " ".join(new.notes)
 
 
 # --- what the user says

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from leafkernel.cli._models import own_numbers, own_probabilities
 from leafkernel.cli._reasons import ColumnNames, values_at
@@ -40,9 +39,8 @@ def explain_rows(
     study: Study, places: list[int], columns: ColumnNames, *, top: int, n_pairs: int
 ) -> list[Explained]:
     """Explain the predictions of some training rows, or of some rows of --new."""
-    prepared, new, names = study.prepared, study.new, study.names_asked()
-    table, shown = (study.X, prepared.shown) if new is None else (new.X, new.shown(prepared))
-    targets: npt.NDArray[Any] | None = study.y if new is None else new.target(prepared)
+    new, rows, names = study.new, study.rows, study.rows.names()
+    table = study.X if new is None else new.X
     told = []
     for i in places:
         X = table[i : i + 1] if isinstance(table, np.ndarray) else table.iloc[i : i + 1]
@@ -52,11 +50,11 @@ def explain_rows(
             found = explain_prediction(study.prox, row=i, n=top)
         else:
             found = explain_prediction(study.prox, X, n=top)
-        values = values_at(shown, i)
+        values = values_at(rows.shown, i)
         about = {
             "row": int(names["row"][i]),
             "id": str(names["id"][i]) if "id" in names else None,
-            "target": None if targets is None else study.shown_one(targets[i]),
+            "target": None if rows.target is None else study.shown_one(rows.target[i]),
             "prediction": _prediction(study, found),
             "is_of_model": found.is_of_model,
             "model_prediction": None if found.is_of_model else _own_prediction(study, X),
@@ -79,7 +77,7 @@ def _pair(
     """Return why a sample with these values is similar to a training row."""
     found = explain_pair(study.prox, sample, position)
     together, apart = columns.reasons(found, values, values_at(study.prepared.shown, position))
-    names = study.names(np.array([position]), prefix="neighbor")
+    names = study.prepared.names(np.array([position]), prefix="neighbor")
     return {
         **{name: each[0] for name, each in names.items()},
         "proximity": float(proximity),

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Literal
 
 import joblib
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 
 from leafkernel._validation import shorten
 from leafkernel.cli._output import Talk
-from leafkernel.cli.columns import Prepared
 from leafkernel.cli.errors import TableError
-from leafkernel.tables._findings import Findings, clean_names
-from leafkernel.tables._kinds import as_numbers
-from leafkernel.tables._values import as_shown, read_feature
+from leafkernel.tables._target import class_key, name_classes
+from leafkernel.tables.preparation import Prepared, Rows
 
-Encode = Callable[["pd.DataFrame | None"], Any]
+Encode = Callable[[Rows], Any]
 
 
 def task_of(model: Any) -> Literal["classification", "regression"] | None:
@@ -42,19 +39,15 @@ def names_of(model: Any) -> list[str] | None:
     return [str(name) for name in names]
 
 
-def encoder_of(model: Any, prepared: Prepared, talk: Talk) -> Encode:
-    """Return what makes a table such as the model takes it, or say why it cannot be.
+def encoder_of(model: Any, prepared: Prepared, talk: Talk) -> tuple[list[str] | None, Encode]:
+    """Return the columns that rows must have, and what makes of them what the model takes.
 
-    The function takes a table as it was read, or None for the one that was prepared.
+    The columns are None if the model takes the features; see :meth:`Prepared.read`.
     """
-
-    def features(frame: pd.DataFrame | None) -> pd.DataFrame:
-        return prepared.features if frame is None else prepared.encode(frame)
-
     names = names_of(model)
     if names is None:
         _check_number(model, prepared)
-        return lambda frame: features(frame).to_numpy()
+        return None, lambda rows: rows.features.to_numpy()
     # A pipeline encodes categories itself, and so wants them as they are in the file.
     raw = hasattr(model, "steps") or hasattr(model, "best_estimator_")
     present = list((prepared.shown if raw else prepared.features).columns)
@@ -68,14 +61,14 @@ def encoder_of(model: Any, prepared: Prepared, talk: Talk) -> Encode:
     if unused:
         talk.note(f"The model does not use {_listed(unused)}.")
     if raw:
-        return lambda frame: show_columns(prepared, frame, names)
+        return names, lambda rows: rows.shown[names]
     coded = [c.name for c in prepared.columns if c.kind == "category" and c.name in names]
     if coded:
         talk.note(
             f"The model is given {_listed(coded)} as numbers, by the order of the values: right "
             "only if it was trained so. A pipeline that encodes categories itself is safer."
         )
-    return lambda frame: features(frame)[names]
+    return None, lambda rows: rows.features[names]
 
 
 def _check_number(model: Any, prepared: Prepared) -> None:
@@ -102,8 +95,8 @@ def check_target(model: Any, prepared: Prepared, talk: Talk) -> None:
     if prepared.task != "classification" or not isinstance(known, np.ndarray) or known.ndim != 1:
         return
     found = np.unique(prepared.target).tolist()
-    keys = {_key(label) for label in known.tolist()}
-    strangers = [label for label in found if _key(label) not in keys]
+    keys = {class_key(label) for label in known.tolist()}
+    strangers = [label for label in found if class_key(label) not in keys]
     if not strangers:
         return
     codes = known.dtype.kind in "biu" and np.array_equal(known, np.arange(len(found)))
@@ -118,16 +111,6 @@ def check_target(model: Any, prepared: Prepared, talk: Talk) -> None:
         f"{_listed(known.tolist())}. It was trained for another target; choose that with "
         "--target, or give another model."
     )
-
-
-def name_classes(labels: Iterable[Any], classes: Iterable[str]) -> list[str | None]:
-    """Return labels as the table writes them, where they are among its classes; None stays."""
-    exact = {str(label): str(label) for label in classes}
-    alike = {_key(label): label for label in exact}
-    return [
-        None if label is None else exact.get(str(label), alike.get(_key(label), str(label)))
-        for label in labels
-    ]
 
 
 def own_probabilities(
@@ -167,43 +150,6 @@ def _ask(predict: Callable[[Any], Any], X: Any) -> npt.NDArray[np.float64]:
     # With several threads, scikit-learn adds up the trees in the order in which they finish.
     with joblib.parallel_backend("sequential"):
         return np.asarray(predict(X), dtype=np.float64)
-
-
-def _key(label: Any) -> str:
-    """Return what is the same for a class however it was read: 01, 1 and 1.0, or TRUE and True."""
-    text = str(label).strip()
-    try:
-        return str(float(text))
-    except ValueError:
-        return text.casefold()
-
-
-def show_columns(prepared: Prepared, frame: pd.DataFrame | None, names: list[str]) -> pd.DataFrame:
-    """Return columns as people see them: in another table read just as in the prepared one."""
-    if frame is None:
-        return prepared.shown[names]
-    found = clean_names(frame.columns, Findings())
-    absent = [name for name in names if name not in found]
-    if absent:
-        raise TableError(
-            f"The other table has no column {_listed(absent)}, which the model needs. Its "
-            f"columns: {_listed(found)}."
-        )
-    findings = Findings()
-    numbers = {column.name: column for column in prepared.columns if column.kind == "number"}
-    shown: dict[str, Any] = {}
-    for name in names:
-        values, column = read_feature(frame.iloc[:, found.index(name)]), numbers.get(name)
-        if column is None:
-            shown[name] = pd.Series(values.labels(), dtype=object)
-            continue
-        values = as_numbers(values, column.form, column.style)
-        findings.add_losses(name, values)
-        assert values.numbers is not None
-        shown[name] = pd.Series(as_shown(values.numbers, column.form))
-    table = pd.DataFrame(shown, columns=names)
-    table.attrs["notes"] = [*frame.attrs.get("notes", []), *findings.sentences()]
-    return table
 
 
 def _listed(names: list[Any]) -> str:

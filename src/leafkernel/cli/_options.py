@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 
 import typer
 
-from leafkernel.cli._limits import MIN_ROWS
 from leafkernel.cli._wanted import parse_kinds
 from leafkernel.cli.errors import OptionError
+from leafkernel.tables import MIN_ROWS
 from leafkernel.tables._signs import Stated
 
 Task = Enum("Task", {"classification": "classification", "regression": "regression"}, type=str)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,11 +16,10 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from leafkernel import ForestProximity
 from leafkernel.cli._loading import load_model
-from leafkernel.cli._models import check_target, encoder_of, names_of, task_of
+from leafkernel.cli._models import Encode, check_target, encoder_of, names_of, task_of
 from leafkernel.cli._new import NewRows, read_new
 from leafkernel.cli._options import ForestOptions, StudyOptions
 from leafkernel.cli._output import Talk
-from leafkernel.cli.columns import Prepared, prepare
 from leafkernel.cli.errors import OptionError
 from leafkernel.explorer._judgement import Judgement
 from leafkernel.forests._bootstrap import MISSING_VALUES_STRAY
@@ -29,6 +27,7 @@ from leafkernel.schemes import find_scheme
 from leafkernel.tables._findings import free_name
 from leafkernel.tables._values import as_shown
 from leafkernel.tables.files import call, read_file
+from leafkernel.tables.preparation import Prepared, Rows, prepare
 
 # Trees for a table of that many rows, and for a larger one.
 _TREES, _TREES_OF_MANY, _MANY = 500, 100, 20_000
@@ -60,6 +59,11 @@ class Plan:
     X: Any
     new: NewRows | None
     model: Any
+
+    @property
+    def rows(self) -> Rows:
+        """The rows that the command is about: those of --new, or the training rows."""
+        return self.new or self.prepared
 
 
 @dataclass
@@ -95,7 +99,7 @@ class Study(Plan):
 
     def shown(self, targets: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return targets or predictions as the file has them: dates as dates."""
-        return as_shown(targets, self.prepared.target_form)
+        return as_shown(targets, self.prepared.target_column.form)
 
     def shown_one(self, target: Any) -> Any:
         """Return one target or prediction as people see it: None if missing, or a date."""
@@ -123,18 +127,6 @@ class Study(Plan):
             why = f"no out-of-bag prediction, because every tree was trained with {them}"
             return f"{who} {why}. Use more --trees."
         return f"{who} no prediction, because no other row shares a leaf that counts."
-
-    def names(self, rows: npt.NDArray[Any] | None = None, prefix: str = "") -> dict[str, Any]:
-        """Return the columns that say which rows these are: numbers in the file, and names."""
-        rows = np.arange(len(self.y)) if rows is None else rows
-        columns: dict[str, Any] = {prefix or "row": self.prepared.rows[rows]}
-        if self.prepared.ids is not None:
-            columns[f"{prefix}_id" if prefix else "id"] = self.prepared.ids[rows]
-        return columns
-
-    def names_asked(self) -> dict[str, Any]:
-        """Return these columns for the rows of --new, or for the training rows."""
-        return self.names() if self.new is None else self.new.names
 
     def beside(self, frame: pd.DataFrame, rows: npt.NDArray[Any]) -> pd.DataFrame:
         """Return a table of rows with their values beside it, under names that are free."""
@@ -201,21 +193,15 @@ def plan(talk: Talk, options: StudyOptions) -> Plan:
         model = load_model(options.model, talk, trusted=options.trust_model)
     prepared = read_table(talk, options, model)
     if model is not None:
-        encode = encoder_of(model, prepared, talk)
+        needed, encode = encoder_of(model, prepared, talk)
         check_target(model, prepared, talk)
-        X = encode(None)
     else:
         scheme = _SCHEME if options.scheme is None else options.scheme.value
-        fill = _filler(prepared.features, scheme, talk)
-        X = fill(prepared.features)
-
-        def encode(frame: Any) -> Any:
-            return fill(prepared.encode(frame))
-
+        needed, encode = None, _filler(prepared.features, scheme, talk)
     # Before the forest is grown, which may take long.
     path: Path | None = getattr(options, "new", None)
-    new = None if path is None else read_new(talk, path, options, prepared, encode)
-    return Plan(options.table, prepared, X, new, model)
+    new = None if path is None else read_new(talk, path, options, prepared, needed, encode)
+    return Plan(options.table, prepared, encode(prepared), new, model)
 
 
 def fit(talk: Talk, options: StudyOptions, planned: Plan) -> Study:
@@ -298,14 +284,14 @@ def _fit(talk: Talk, model: Any, options: ForestOptions, X: Any, y: Any) -> Fore
     return proximity(_ANY_SCHEME)
 
 
-def _filler(X: pd.DataFrame, scheme: str, talk: Talk) -> Callable[[pd.DataFrame], pd.DataFrame]:
+def _filler(X: pd.DataFrame, scheme: str, talk: Talk) -> Encode:
     """Return what makes the features such that the forest takes them for this scheme."""
     asks_out_of_bag = "in_bag" in find_scheme(scheme).needs
     if not (asks_out_of_bag and MISSING_VALUES_STRAY and X.isna().to_numpy().any()):
-        return lambda features: features
+        return lambda rows: rows.features
     median = X.median()
     talk.note(
         "Missing values are given to the forest as the column's median: scikit-learn "
         f"{sklearn.__version__} does not send them where they were in training; 1.8 does."
     )
-    return lambda features: features.fillna(median)
+    return lambda rows: rows.features.fillna(median)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from difflib import get_close_matches
 
 from leafkernel.cli.errors import OptionError
@@ -26,8 +26,3 @@ def parse_kinds(given: Iterable[str]) -> dict[str, str]:
         if kinds.setdefault(name, kind) != kind:
             raise OptionError(f"{name!r} is given twice, as {kinds[name]} and as {kind}.")
     return kinds
-
-
-def ignored(kinds: Mapping[str, str]) -> list[str]:
-    """Return the columns to leave out."""
-    return [name for name, kind in kinds.items() if kind == "ignore"]

@@ -50,16 +50,16 @@ def explain(talk: Talk, options: Explain) -> None:
 
 def _find(talk: Talk, planned: Plan, row: str | None, file: str) -> list[int]:
     """Return the places of the rows to explain, among the training rows or the new ones."""
-    prepared, new = planned.prepared, planned.new
-    numbers, ids = (prepared.rows, prepared.ids) if new is None else (new.names["row"], new.ids)
+    prepared, asked = planned.prepared, planned.rows
     if row is not None:
-        return [find_row(talk, row, numbers, ids, file=file, id_name=prepared.id_name)]
-    if len(numbers) > _MOST_ROWS:
+        return [find_row(talk, row, asked.rows, asked.ids, file=file, id_name=prepared.id_name)]
+    if len(asked.rows) > _MOST_ROWS:
         raise OptionError(
-            f"--new {file} has {len(numbers):,} rows, and at most {_MOST_ROWS} can be explained at "
-            "once. Choose one with --row. The command neighbors lists similar rows of all of them."
+            f"--new {file} has {len(asked.rows):,} rows, and at most {_MOST_ROWS} can be explained "
+            "at once. Choose one with --row. The command neighbors lists similar rows of all of "
+            "them."
         )
-    return list(range(len(numbers)))
+    return list(range(len(asked.rows)))
 
 
 def _table(study: Study, told: list[Explained]) -> pd.DataFrame:
@@ -67,9 +67,9 @@ def _table(study: Study, told: list[Explained]) -> pd.DataFrame:
     parts = [
         pd.DataFrame(
             {
-                **{name: each.about[name] for name in study.names_asked()},
+                **{name: each.about[name] for name in study.rows.names()},
                 "rank": np.arange(1, len(each.found.rows) + 1),
-                **study.names(each.found.rows, prefix="neighbor"),
+                **study.prepared.names(each.found.rows, prefix="neighbor"),
                 "neighbor_target": study.shown(study.y)[each.found.rows],
                 "proximity": each.found.proximities,
                 "share": each.found.shares,

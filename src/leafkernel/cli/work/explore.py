@@ -33,8 +33,8 @@ def explore(talk: Talk, options: Explore) -> None:
     if study.new is not None:
         with taking_rows(study.new):
             study.prox.kneighbors(study.new.X, 1)
-        shown = study.new.shown(prepared)
-        added = {"X_new": study.new.X, "shown_new": shown, "ids_new": study.new.ids}
+        new = study.new
+        added = {"X_new": new.X, "shown_new": new.shown, "ids_new": new.ids}
     report = build_report(
         study.prox,
         study.X,

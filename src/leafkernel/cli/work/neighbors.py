@@ -24,9 +24,9 @@ def neighbors(talk: Talk, options: Neighbors) -> None:
     near = rows.ravel()
     frame = pd.DataFrame(
         {
-            **{name: np.repeat(values, k) for name, values in study.names_asked().items()},
+            **{name: np.repeat(values, k) for name, values in study.rows.names().items()},
             "rank": np.tile(np.arange(1, k + 1), m),
-            **study.names(near, prefix="neighbor"),
+            **study.prepared.names(near, prefix="neighbor"),
             "proximity": similarity.ravel(),
             "neighbor_target": study.shown(study.y)[near],
         }

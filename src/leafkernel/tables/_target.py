@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,14 +12,14 @@ import numpy.typing as npt
 import pandas as pd
 
 from leafkernel._validation import shorten, suggest
-from leafkernel.cli._limits import MIN_ROWS
-from leafkernel.cli.errors import TableError
+from leafkernel.tables import MIN_ROWS
 from leafkernel.tables._dates import DATE_FORMS
 from leafkernel.tables._findings import Findings
 from leafkernel.tables._kinds import read_as, settle
 from leafkernel.tables._missing import quote
 from leafkernel.tables._signs import Signs
 from leafkernel.tables._values import Values, read_feature
+from leafkernel.tables.errors import TableError
 
 _FEW_NUMBERS = 20  # different whole numbers that still are classes
 _ROWS_A_NUMBER = 5
@@ -36,6 +37,34 @@ def find_column(name: str, names: list[str], what: str) -> str:
         said = f" Did you mean {alike[0]!r}?"
     listed = shorten([quote(each) for each in names], most=10)
     raise TableError(f"There is no column {quote(name)} for {what}.{said} Columns: {listed}.")
+
+
+def find_columns(
+    names: list[str], kinds: Mapping[str, str], drop: Iterable[str]
+) -> tuple[dict[str, str], list[str]]:
+    """Return what columns are to be read as, and the columns to leave out, if all are there."""
+    known = {find_column(name, names, "--as"): kind for name, kind in kinds.items()}
+    ignored = [name for name, kind in known.items() if kind == "ignore"]
+    return known, [*(find_column(name, names, "--drop") for name in drop), *ignored]
+
+
+def name_classes(labels: Iterable[Any], classes: Iterable[str]) -> list[str | None]:
+    """Return labels as the table writes them, where they are among its classes; None stays."""
+    exact = {str(label): str(label) for label in classes}
+    alike = {class_key(label): label for label in exact}
+    return [
+        None if label is None else exact.get(str(label), alike.get(class_key(label), str(label)))
+        for label in labels
+    ]
+
+
+def class_key(label: Any) -> str:
+    """Return what is the same for a class however it was read: 01, 1 and 1.0, or TRUE and True."""
+    text = str(label).strip()
+    try:
+        return str(float(text))
+    except ValueError:
+        return text.casefold()
 
 
 def read_target(
