@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,10 +19,9 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from leafkernel import ForestProximity
 from leafkernel.cli._loading import load_model
 from leafkernel.cli._models import Encode, check_target, encoder_of, names_of, task_of
-from leafkernel.cli._new import NewRows, read_new
 from leafkernel.cli._options import ForestOptions, StudyOptions
 from leafkernel.cli._output import Talk
-from leafkernel.cli.errors import OptionError
+from leafkernel.cli.errors import OptionError, TableError
 from leafkernel.explorer._judgement import Judgement
 from leafkernel.forests._bootstrap import MISSING_VALUES_STRAY
 from leafkernel.schemes import find_scheme
@@ -34,6 +35,14 @@ _TREES, _TREES_OF_MANY, _MANY = 500, 100, 20_000
 _CHUNKS = 20
 # Unless --scheme says otherwise; the second one for models without bootstrap.
 _SCHEME, _ANY_SCHEME = "gap", "kerf"
+
+
+@dataclass(frozen=True)
+class NewRows(Rows):
+    """Rows that the forest was not trained with: their file, and as the forest takes them."""
+
+    path: Path
+    X: Any
 
 
 @dataclass
@@ -200,7 +209,10 @@ def plan(talk: Talk, options: StudyOptions) -> Plan:
         needed, encode = None, _filler(prepared.features, scheme, talk)
     # Before the forest is grown, which may take long.
     path: Path | None = getattr(options, "new", None)
-    new = None if path is None else read_new(talk, path, options, prepared, needed, encode)
+    new = None
+    if path is not None:
+        rows = _read_new(talk, path, options, prepared, needed)
+        new = NewRows(**vars(rows), path=path, X=encode(rows))
     return Plan(options.table, prepared, encode(prepared), new, model)
 
 
@@ -238,6 +250,44 @@ def read_table(talk: Talk, options: StudyOptions, model: Any = None) -> Prepared
     )
     talk.note(*prepared.notes)
     return prepared
+
+
+def _read_new(
+    talk: Talk, path: Path, options: StudyOptions, prepared: Prepared, needed: list[str] | None
+) -> Rows:
+    """Read the table of --new."""
+    talk.step(f"reading {call(path)}")
+    frame = read_file(
+        path,
+        remedy="Give fewer rows at a time with --new.",
+        stated=options.stated,
+        exact={*options.exact, prepared.id_name},
+    )
+    if len(frame) == 0:
+        raise TableError(f"{call(path)} has names of columns but no rows below them.")
+    if path.exists() and options.table.exists() and path.samefile(options.table):
+        talk.note(
+            f"--new is the training table itself, {call(path)}. Its rows are treated as new, "
+            "though the forest was trained with them. Leave --new out to compare each row with the "
+            "others."
+        )
+    try:
+        rows = prepared.read(frame, needed)
+    except TableError as error:
+        raise TableError(f"{call(path)}: {error}") from error
+    talk.note(*(f"{call(path)}: {note}" for note in rows.notes))
+    return rows
+
+
+@contextmanager
+def taking_rows(new: NewRows | None) -> Iterator[None]:
+    """Explain that a model refuses new rows, such as a category that its encoder has not seen."""
+    try:
+        yield
+    except ValueError as error:
+        if new is None:
+            raise
+        raise TableError(f"{call(new.path)}: the model does not take its rows. {error}") from error
 
 
 def _count_trees(talk: Talk, n_rows: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -296,58 +296,50 @@ def prepare(
     )
 
 
+@dataclass
 class _Sorted:
     """The columns of a table, sorted into features, others and the names of rows."""
 
-    def __init__(
-        self,
-        rows: npt.NDArray[np.int64],
-        findings: Findings,
-        id_column: str | None,
-        keep: frozenset[str],
-    ) -> None:
-        self.columns: list[Column] = []
-        self.features: dict[str, Floats] = {}
-        self.shown: dict[str, Any] = {}
-        self.others: dict[str, Any] = {}
-        self.ids: npt.NDArray[np.object_] | None = None
-        self.id_name = "row"
-        self.notes: list[str] = []
-        self._rows, self._findings, self._id_column = rows, findings, id_column
-        self._keep = keep
+    rows: npt.NDArray[np.int64]
+    findings: Findings
+    id_column: str | None
+    keep: frozenset[str]
+    columns: list[Column] = field(default_factory=list)
+    features: dict[str, Floats] = field(default_factory=dict)
+    shown: dict[str, Any] = field(default_factory=dict)
+    others: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    ids: npt.NDArray[np.object_] | None = None
+    id_name: str = "row"
 
     def add(self, name: str, series: Any, signs: Signs | None, wanted: str | None = None) -> None:
         """Put a column where it belongs.
 
         ``signs`` are those of its numbers, ``wanted`` is what the user says that it is.
         """
-        if name == self._id_column:
+        if name == self.id_column:
             self._name_rows(name, series)
             self.others[name] = _written(series)
             return
-        values, kind = understand(name, series, signs, self._rows, wanted)
-        if name in self._keep and kind in ("empty", "constant", "id"):
+        values, kind = understand(name, series, signs, self.rows, wanted)
+        if name in self.keep and kind in ("empty", "constant", "id"):
             kind = "category" if values.numbers is None else "number"
         is_feature = kind in ("number", "category")
         if is_feature or values.units:
-            self._findings.add_values(name, values)
+            self.findings.add_values(name, values)
         if is_feature:
-            self._add_feature(name, kind, values)
+            column = _column_of(name, kind, values)
+            self.columns.append(column)
+            self.features[name], self.shown[name] = _encode(column, values), _show(column, values)
             return
-        self._findings.add(kind, name)
+        self.findings.add(kind, name)
         if kind not in ("empty", "constant"):
             self.others[name] = _written(series)
-        if kind == "id" and self.ids is None and self._id_column is None:
+        if kind == "id" and self.ids is None and self.id_column is None:
             self._name_rows(name, series)
 
-    def _add_feature(self, name: str, kind: str, values: Values) -> None:
-        column = _column_of(name, kind, values)
-        self.columns.append(column)
-        self.features[name] = _encode(column, values)
-        self.shown[name] = _show(column, values)
-
     def _name_rows(self, name: str, series: Any) -> None:
-        self.ids, self.id_name = row_names(series, self._rows), name
+        self.ids, self.id_name = row_names(series, self.rows), name
         repeated = len(self.ids) - len(set(self.ids))
         if repeated:
             self.notes.append(

@@ -7,9 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from leafkernel._memory import format_bytes
-from leafkernel.cli._new import taking_rows
 from leafkernel.cli._output import Talk, check_place
-from leafkernel.cli._train import begin
+from leafkernel.cli._train import begin, taking_rows
 from leafkernel.cli.commands import Explore
 from leafkernel.cli.errors import FileError, OptionError
 from leafkernel.explorer import build_report

@@ -126,13 +126,11 @@ def _fill(
         return {j: filled[str(j)] for j in columns}
     # Rows without a target are filled as new rows would be.
     known = np.isin(np.asarray(frame.index), prepared.rows)
-    filled = imputer.fit_transform(X[known].reset_index(drop=True), prepared.target)
-    found = {}
-    unknown = None if known.all() else imputer.transform(X[~known].reset_index(drop=True))
-    for j in columns:
-        whole = np.empty(len(X), dtype=object)
-        whole[known] = np.asarray(filled[str(j)])
-        if unknown is not None:
-            whole[~known] = np.asarray(unknown[str(j)])
-        found[j] = whole
-    return found
+    parts = [imputer.fit_transform(X[known].reset_index(drop=True), prepared.target)]
+    if not known.all():
+        parts.append(imputer.transform(X[~known].reset_index(drop=True)))
+    order = np.argsort(np.concatenate([np.flatnonzero(known), np.flatnonzero(~known)]))
+    return {
+        j: np.concatenate([np.asarray(part[str(j)], dtype=object) for part in parts])[order]
+        for j in columns
+    }

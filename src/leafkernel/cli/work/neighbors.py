@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from leafkernel.cli._new import taking_rows
 from leafkernel.cli._output import Talk
-from leafkernel.cli._train import begin
+from leafkernel.cli._train import begin, taking_rows
 from leafkernel.cli.commands import Neighbors
 
 

@@ -14,9 +14,8 @@ import pandas as pd
 from leafkernel import LeafkernelWarning
 from leafkernel._validation import shorten
 from leafkernel.cli._models import own_numbers, own_probabilities
-from leafkernel.cli._new import NewRows, taking_rows
 from leafkernel.cli._output import Talk
-from leafkernel.cli._train import Study, fit, plan
+from leafkernel.cli._train import NewRows, Study, fit, plan, taking_rows
 from leafkernel.cli.commands import Predict
 from leafkernel.cli.errors import OptionError, TableError
 from leafkernel.tables._dates import DATE_FORMS
