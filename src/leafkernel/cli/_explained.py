@@ -17,22 +17,13 @@ from leafkernel.tasks.explanation import PredictionExplanation
 
 @dataclass(frozen=True)
 class Explained:
-    """A row and its explanation.
+    """A row and its explanation."""
 
-    Attributes
-    ----------
-    about : dict
-        What a JSON document says of it. Predictions are numbers, dates or shares of classes. The
-        prediction of the model is there if it is another one, and known.
-    values : dict
-        Its values by column.
-    found : PredictionExplanation
-        The rows that made its prediction.
-    """
-
+    # What a JSON document says of it. Predictions are numbers, dates or shares of classes. The
+    # prediction of the model is there if it is another one, and known.
     about: dict[str, Any]
-    values: dict[str, Any]
-    found: PredictionExplanation
+    values: dict[str, Any]  # by column
+    found: PredictionExplanation  # the rows that made its prediction
 
 
 def explain_rows(

@@ -47,27 +47,13 @@ class NewRows(Rows):
 
 @dataclass
 class Plan:
-    """Tables that were read, and what the forest takes of them, before any tree is grown.
+    """Tables that were read, and what the forest takes of them, before any tree is grown."""
 
-    Attributes
-    ----------
-    path : Path
-        The file of the table.
-    prepared : Prepared
-        The table.
-    X : {dataframe, ndarray} of shape (n, n_features)
-        What the forest is given.
-    new : NewRows or None
-        The rows of --new.
-    model : estimator or None
-        The model of --model; None: a forest is to be grown.
-    """
-
-    path: Path
-    prepared: Prepared
-    X: Any
-    new: NewRows | None
-    model: Any
+    path: Path  # the file of the table
+    prepared: Prepared  # the table
+    X: Any  # what the forest is given, of shape (n, n_features)
+    new: NewRows | None  # the rows of --new
+    model: Any  # that of --model; None: a forest is to be grown
 
     @property
     def rows(self) -> Rows:
@@ -77,18 +63,10 @@ class Plan:
 
 @dataclass
 class Study(Plan):
-    """A table and the forest that was grown on it.
+    """A table and the forest that was grown on it."""
 
-    Attributes
-    ----------
-    prox : ForestProximity
-        The proximity, fitted.
-    seconds : float or None
-        Time that the forest took to grow; None if it was loaded.
-    """
-
-    prox: ForestProximity
-    seconds: float | None
+    prox: ForestProximity  # fitted
+    seconds: float | None  # that the forest took to grow; None if it was loaded
 
     @cached_property
     def judgement(self) -> Judgement:

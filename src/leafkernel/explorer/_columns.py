@@ -119,7 +119,7 @@ def read_column(name: str, column: Any) -> PageColumn:
         numbers = np.where(np.isinf(values.numbers), np.nan, values.numbers)
         return PageColumn(name, "number", numbers, is_date=values.form == "dates")
     cells = values.cells()
-    return _of_texts(name, object_array(x if x is None else as_text(x) for x in cells))
+    return _of_texts(name, object_array(x if x is None else str(x) for x in cells))
 
 
 def _of_texts(name: str, texts: Array, kind: str | None = None) -> PageColumn:
@@ -137,12 +137,7 @@ def _of_texts(name: str, texts: Array, kind: str | None = None) -> PageColumn:
 
 def of_classes(name: str, codes: Array, classes: Array) -> PageColumn:
     """Return the column of a target's classes."""
-    return PageColumn(name, "category", np.asarray(codes), tuple(map(as_text, classes)))
-
-
-def as_text(value: Any) -> str:
-    """Return a value as a page holds it: to the letter, because the page can save it."""
-    return str(value)
+    return PageColumn(name, "category", np.asarray(codes), tuple(map(str, classes)))
 
 
 def _is_short(numbers: Array) -> bool:
@@ -211,7 +206,7 @@ class PageTable:
             ],
             "features": [
                 {
-                    "name": as_text(feature if link is None else columns[link].name),
+                    "name": str(feature if link is None else columns[link].name),
                     "column": link,
                     "importance": None if self.importances is None else float(self.importances[j]),
                 }

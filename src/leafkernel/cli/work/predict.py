@@ -32,27 +32,13 @@ _ROUNDING = 1e-9  # of a quotient like 0.9 / 0.1, which is 9 and a little
 
 @dataclass
 class Predictions:
-    """What is said of the rows.
+    """What is said of the rows."""
 
-    Attributes
-    ----------
-    predicted : ndarray of shape (m,)
-        Classes (None where unknown), or numbers (NaN where unknown).
-    columns : dict
-        The columns of the result that follow the prediction.
-    interval : tuple of ndarray of shape (m,) or None
-        The ends of the intervals, NaN where unknown; None for classes.
-    lines : dict
-        More for the summary.
-    about : dict
-        More for the JSON document.
-    """
-
-    predicted: Array
-    columns: dict[str, Any] = field(default_factory=dict)
-    interval: tuple[Array, Array] | None = None
-    lines: dict[str, str] = field(default_factory=dict)
-    about: dict[str, Any] = field(default_factory=dict)
+    predicted: Array  # classes (None where unknown), or numbers (NaN where unknown)
+    columns: dict[str, Any] = field(default_factory=dict)  # that follow the prediction
+    interval: tuple[Array, Array] | None = None  # both ends, NaN where unknown; None for classes
+    lines: dict[str, str] = field(default_factory=dict)  # more for the summary
+    about: dict[str, Any] = field(default_factory=dict)  # more for the JSON document
 
 
 def predict(talk: Talk, options: Predict) -> None:
