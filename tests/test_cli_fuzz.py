@@ -17,7 +17,7 @@ from leafkernel.cli.errors import CommandError
 from leafkernel.tables._copying import TextCopy, split_records
 from leafkernel.tables._gaps import GappyColumn
 from leafkernel.tables._kinds import read_as
-from leafkernel.tables._signs import Stated
+from leafkernel.tables._notation import Stated
 from leafkernel.tables._values import read_feature
 from leafkernel.tables.files import open_source, read_file, read_source
 from leafkernel.tables.preparation import prepare

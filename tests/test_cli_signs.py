@@ -10,7 +10,7 @@ from cli_runs import run, run_json, write_frame
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from leafkernel.tables._signs import NUMBER_FORMS, Stated, from_plain, show_sign, to_plain
+from leafkernel.tables._notation import NUMBER_FORMS, Notation, Stated, show_sign
 from leafkernel.tables.files import read_file
 from leafkernel.tables.preparation import prepare
 
@@ -83,7 +83,7 @@ def test_what_is_written_is_read_again(form, number):
         np.format_float_positional(number, trim="-") if isinstance(number, float) else str(number)
     )
     assume(form != "dot thousands" or "." not in text)
-    assert float(to_plain(from_plain(text, form), form)) == float(text)
+    assert float(Notation(form).plain(Notation(form).write(text))) == float(text)
 
 
 THOUSANDS = ["33.932", "568", "7.001", "12.345", "99.876", "450"] * 4

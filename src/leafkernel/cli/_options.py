@@ -18,7 +18,7 @@ import typer
 
 from leafkernel.cli.errors import OptionError
 from leafkernel.tables import MIN_ROWS
-from leafkernel.tables._signs import Stated
+from leafkernel.tables._notation import Stated
 
 KINDS = ("number", "category", "date", "ignore")
 Task = Enum("Task", {"classification": "classification", "regression": "regression"}, type=str)

@@ -17,7 +17,7 @@ from leafkernel.tables._dates import DATE_FORMS
 from leafkernel.tables._findings import Findings
 from leafkernel.tables._kinds import read_as, settle
 from leafkernel.tables._missing import quote
-from leafkernel.tables._signs import Signs
+from leafkernel.tables._notation import Signs
 from leafkernel.tables._values import Values, read_feature
 from leafkernel.tables.errors import TableError
 
@@ -150,7 +150,8 @@ def _infer_task(values: Values, name: str) -> tuple[str, str]:
     present = values.numbers[~np.isnan(values.numbers)]
     n_distinct = len(pd.unique(present))
     few = n_distinct <= min(_FEW_NUMBERS, max(len(present) / _ROWS_A_NUMBER, 2))
-    if few and (present == np.floor(present)).all() and not values.form and values.style is None:
+    few = few and not values.form and (present == np.floor(present)).all()
+    if few and not values.notation.is_amount:
         return "classification", (
             f"The target {name} has {n_distinct} different whole numbers, which were taken as "
             "classes; use --task regression to predict the number."

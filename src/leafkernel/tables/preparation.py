@@ -14,8 +14,8 @@ from leafkernel._validation import shorten
 from leafkernel.tables._findings import Findings, clean_names
 from leafkernel.tables._kinds import as_numbers, understand
 from leafkernel.tables._missing import quote
+from leafkernel.tables._notation import Signs
 from leafkernel.tables._schema import Column
-from leafkernel.tables._signs import Signs
 from leafkernel.tables._target import (
     check_classes,
     check_rows,
@@ -163,7 +163,7 @@ def _read_like(column: Column, values: Values) -> Values:
     """Return the values of another table's column, read as those of this column were."""
     if column.categories is not None:
         return values
-    return as_numbers(values, column.form, column.style)
+    return as_numbers(values, column.notation)
 
 
 def _encode(column: Column, values: Values) -> Floats:
@@ -188,7 +188,7 @@ def _column_of(name: str, kind: str, values: Values) -> Column:
     """Return what was learned of a column from its values."""
     if kind == "category":
         return Column(name, kind, values.categories())
-    return Column(name, kind, form=values.form, style=values.style)
+    return Column(name, kind, notation=values.notation)
 
 
 def prepare(
@@ -325,7 +325,7 @@ class _Sorted:
         if name in self.keep and kind in ("empty", "constant", "id"):
             kind = "category" if values.numbers is None else "number"
         is_feature = kind in ("number", "category")
-        if is_feature or values.units:
+        if is_feature or values.notation.units:
             self.findings.add_values(name, values)
         if is_feature:
             column = _column_of(name, kind, values)
