@@ -17,8 +17,7 @@ import sklearn
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from leafkernel import ForestProximity
-from leafkernel.cli._loading import load_model
-from leafkernel.cli._models import Encode, check_target, encoder_of, names_of, task_of
+from leafkernel.cli._models import Encode, check_target, encoder_of, load_model, names_of, task_of
 from leafkernel.cli._options import ForestOptions, StudyOptions
 from leafkernel.cli._output import Talk
 from leafkernel.cli.errors import OptionError, TableError

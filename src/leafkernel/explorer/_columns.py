@@ -135,11 +135,6 @@ def _of_texts(name: str, texts: Array, kind: str | None = None) -> PageColumn:
     return PageColumn(name, "category", codes, tuple(known))
 
 
-def of_classes(name: str, codes: Array, classes: Array) -> PageColumn:
-    """Return the column of a target's classes."""
-    return PageColumn(name, "category", np.asarray(codes), tuple(map(str, classes)))
-
-
 def _is_short(numbers: Array) -> bool:
     """Return whether numbers have no more digits than single precision keeps."""
     size = np.abs(numbers[numbers != 0])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from leafkernel.explorer._columns import PageColumn, of_classes
+from leafkernel.explorer._columns import PageColumn
 from leafkernel.inside import Inside
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import read_targets
@@ -79,7 +79,7 @@ class Judgement:
         """Return targets or predictions for the page."""
         if self.classes is None:
             return PageColumn(name, "number", values)
-        return of_classes(name, values, self.classes)
+        return PageColumn(name, "category", values, tuple(map(str, self.classes)))
 
     def score(self) -> dict[str, Any]:
         """Say how good the predictions are, beside those of someone who looks at no feature."""

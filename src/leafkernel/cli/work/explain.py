@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 
 from leafkernel._validation import shorten
-from leafkernel.cli._explained import Explained, explain_rows
+from leafkernel.cli._explained import ColumnNames, Explained, explain_rows
 from leafkernel.cli._output import Talk
-from leafkernel.cli._reasons import ColumnNames
 from leafkernel.cli._train import Plan, Study, fit, plan, taking_rows
 from leafkernel.cli._words import say
 from leafkernel.cli.commands import Explain
