@@ -25,6 +25,13 @@ class Column:
     notation: Notation = PLAIN  # how numbers are written in the file
     is_integer: bool = False  # its type says that it holds whole numbers
 
+    @classmethod
+    def of(cls, name: str, kind: str, values: Values) -> Column:
+        """Return what the values of a file's column tell of it."""
+        if kind == "category":
+            return cls(name, kind, values.categories())
+        return cls(name, kind, notation=values.notation)
+
     @property
     def form(self) -> str:
         """The form in which numbers are written."""
@@ -88,7 +95,7 @@ class Schema:
 
 
 def _learn(table: Table, j: int, *, listed: bool) -> Column:
-    values, name = table.values[j], table.name(j)
+    values, name = table.values[j], table.names[j]
     if values.form:  # dates, and lengths of time
         raise TypeError(
             f"column {name!r} of type {table.column(j).dtype} holds neither numbers nor "

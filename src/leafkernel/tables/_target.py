@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,11 @@ from leafkernel.tables._findings import Findings
 from leafkernel.tables._kinds import read_as, settle
 from leafkernel.tables._missing import quote
 from leafkernel.tables._notation import Signs
-from leafkernel.tables._values import Values, read_feature
+from leafkernel.tables._schema import Column
+from leafkernel.tables._values import Mask, Values, read_feature
 from leafkernel.tables.errors import TableError
 
+_MAX_CLASSES = 100
 _FEW_NUMBERS = 20  # different whole numbers that still are classes
 _ROWS_A_NUMBER = 5
 _WHOLE_NUMBER = re.compile(r"[-+]?\d+")
@@ -67,7 +69,47 @@ def class_key(label: Any) -> str:
         return text.casefold()
 
 
-def read_target(
+@dataclass(frozen=True)
+class Target:
+    """A target that can be learned."""
+
+    column: Column
+    task: str  # "classification" or "regression"
+    kept: Mask  # the rows that have a target
+    values: npt.NDArray[Any]  # of these rows: labels (str) or numbers (float64)
+    notes: list[str]
+
+
+def learn_target(series: Any, name: str, *, findings: Findings, **stated: Any) -> Target:
+    """Read a target and refuse one that cannot be learned.
+
+    ``stated`` is what is known of it: the ``task``, the ``signs`` in its numbers and its ``kind``,
+    each None where nobody said it.
+    """
+    values, task, why = _read_target(series, name, findings=findings, **stated)
+    kept = ~values.missing()
+    n, gone = int(kept.sum()), int((~kept).sum())
+    check_rows(n, len(series))
+    notes = why
+    if gone:
+        rows = "1 row was" if gone == 1 else f"{gone:,} rows were"
+        notes = [f"{rows} left out because the target {quote(name)} is missing there.", *why]
+    if task == "classification":
+        labels = values.labels()[kept]
+        notes = [*notes, *_check_classes(labels, name, are_numbers=values.numbers is not None)]
+        column = Column.of(name, "category", values)
+        return Target(column, task, kept, labels.astype(str), notes)
+    assert values.numbers is not None
+    numbers = values.numbers[kept]
+    if numbers.min() == numbers.max():
+        raise TableError(
+            f"The target {quote(name)} is {numbers[0]:g} in all {n:,} rows that can be used, so "
+            "there is nothing to learn. Choose another column with --target."
+        )
+    return Target(Column.of(name, "number", values), task, kept, numbers, notes)
+
+
+def _read_target(
     series: Any,
     name: str,
     *,
@@ -160,13 +202,8 @@ def _infer_task(values: Values, name: str) -> tuple[str, str]:
     return "regression", f"The target {name} holds {what}: this is regression."
 
 
-def check_classes(
-    labels: npt.NDArray[Any], name: str, *, max_classes: int, advice: str
-) -> list[str]:
-    """Refuse classes that cannot be learned; return notes on those that hardly can.
-
-    ``advice`` says what to do about too many classes.
-    """
+def _check_classes(labels: npt.NDArray[Any], name: str, *, are_numbers: bool) -> list[str]:
+    """Refuse classes that cannot be learned; return notes on those that hardly can."""
     classes, counts = np.unique(labels, return_counts=True)
     if len(classes) == 1:
         raise TableError(
@@ -174,9 +211,14 @@ def check_classes(
             f"{len(labels):,} rows that can be used, so there is nothing to learn. Choose another "
             "column with --target."
         )
-    if len(classes) > max_classes:
+    if len(classes) > _MAX_CLASSES:
+        advice = (
+            "Use --task regression, or put similar values together."
+            if are_numbers
+            else "Put similar classes together, or choose another column with --target."
+        )
         raise TableError(
-            f"The target {quote(name)} has {len(classes):,} classes; more than {max_classes} are "
+            f"The target {quote(name)} has {len(classes):,} classes; more than {_MAX_CLASSES} are "
             f"not shown well. {advice}"
         )
     if counts.max() == 1:

@@ -17,16 +17,14 @@ from leafkernel.tables._missing import quote
 from leafkernel.tables._notation import Signs
 from leafkernel.tables._schema import Column
 from leafkernel.tables._target import (
-    check_classes,
     check_rows,
     find_column,
     find_columns,
+    learn_target,
     name_classes,
-    read_target,
 )
 from leafkernel.tables._values import (
     Floats,
-    Mask,
     Values,
     as_shown,
     codes_of,
@@ -37,7 +35,6 @@ from leafkernel.tables.errors import TableError
 
 __all__ = ["Column", "Prepared", "Rows", "prepare"]
 
-_MAX_CLASSES = 100
 _ROWS_A_VALUE = 10  # of a feature that tells the class, so that it does not by chance
 
 
@@ -184,13 +181,6 @@ def _written(series: Any) -> Any:
     return pd.Series(read_feature(series).written(), dtype=object)
 
 
-def _column_of(name: str, kind: str, values: Values) -> Column:
-    """Return what was learned of a column from its values."""
-    if kind == "category":
-        return Column(name, kind, values.categories())
-    return Column(name, kind, notation=values.notation)
-
-
 def prepare(
     frame: Any,
     target: str,
@@ -255,44 +245,39 @@ def prepare(
         )
     check_rows(len(frame), len(frame))
 
-    series = frame.iloc[:, place[target]]
     signs = frame.attrs.get("signs", {})
-    values, task, why = read_target(
-        series,
+    learned = learn_target(
+        frame.iloc[:, place[target]],
         target,
         task=task,
         findings=findings,
         signs=signs.get(place[target]),
         kind=kinds.get(target),
     )
-    kept = ~values.missing()
-    check_rows(int(kept.sum()), len(frame))
-    notes = [*frame.attrs.get("notes", []), *_missing_note(target, kept), *why]
-    labels, more = _target(values, kept, target, task)
-
+    kept = np.flatnonzero(learned.kept)
     rows = _row_numbers(frame)[kept]
     rest = [name for name in names if name != target and name not in dropped]
     table = _Sorted(rows, findings, id_column, frozenset(keep))
     for name in rest:
-        series = frame.iloc[np.flatnonzero(kept), place[name]]
+        series = frame.iloc[kept, place[name]]
         table.add(name, series, signs.get(place[name]), kinds.get(name))
     if not table.columns:
         raise TableError(_no_features(target, rest, findings))
     for name, feature in table.features.items():
-        if _tells(feature, labels):
+        if _tells(feature, learned.values):
             findings.add("leak", name)
-    kind = "category" if task == "classification" else "number"
+    notes = (*frame.attrs.get("notes", ()), *learned.notes, *findings.sentences(), *table.notes)
     return Prepared(
         features=pd.DataFrame(table.features),
         columns=tuple(table.columns),
         shown=pd.DataFrame({**table.shown, **table.others}),
-        target=labels,
-        target_column=_column_of(target, kind, values),
-        task=task,
+        target=learned.values,
+        target_column=learned.column,
+        task=learned.task,
         ids=table.ids,
         id_name=table.id_name,
         rows=rows,
-        notes=(*notes, *more, *findings.sentences(), *table.notes),
+        notes=notes,
     )
 
 
@@ -328,7 +313,7 @@ class _Sorted:
         if is_feature or values.notation.units:
             self.findings.add_values(name, values)
         if is_feature:
-            column = _column_of(name, kind, values)
+            column = Column.of(name, kind, values)
             self.columns.append(column)
             self.features[name], self.shown[name] = _encode(column, values), _show(column, values)
             return
@@ -362,35 +347,6 @@ def _row_numbers(frame: Any) -> npt.NDArray[np.int64]:
     if pd.api.types.is_integer_dtype(index.dtype) and index.is_unique and index.min() >= 0:
         return np.asarray(index, dtype=np.int64)
     return np.arange(len(frame), dtype=np.int64)
-
-
-def _missing_note(target: str, kept: Mask) -> list[str]:
-    gone = int((~kept).sum())
-    if not gone:
-        return []
-    said = "1 row was" if gone == 1 else f"{gone:,} rows were"
-    return [f"{said} left out because the target {quote(target)} is missing there."]
-
-
-def _target(values: Values, kept: Mask, name: str, task: str) -> tuple[npt.NDArray[Any], list[str]]:
-    """Return the target of the rows that are kept, and notes on it."""
-    if task == "classification":
-        labels = values.labels()[kept]
-        advice = (
-            "Use --task regression, or put similar values together."
-            if values.numbers is not None
-            else "Put similar classes together, or choose another column with --target."
-        )
-        notes = check_classes(labels, name, max_classes=_MAX_CLASSES, advice=advice)
-        return labels.astype(str), notes
-    assert values.numbers is not None
-    numbers = values.numbers[kept]
-    if numbers.min() == numbers.max():
-        raise TableError(
-            f"The target {quote(name)} is {numbers[0]:g} in all {len(numbers):,} rows that can be "
-            "used, so there is nothing to learn. Choose another column with --target."
-        )
-    return numbers, []
 
 
 def _tells(feature: Floats, target: npt.NDArray[Any]) -> bool:
