@@ -16,10 +16,10 @@ from leafkernel import ForestProximity
 from leafkernel.cli import _options, _train
 from leafkernel.cli._options import ForestOptions
 from leafkernel.cli._output import Talk
-from leafkernel.cli.columns import prepare
 from leafkernel.cli.work import embed
 from leafkernel.explorer._map import MAPS
 from leafkernel.tables.files import read_file
+from leafkernel.tables.preparation import prepare
 from leafkernel.tasks import outlier_scores
 
 COMMANDS = (
@@ -85,7 +85,7 @@ def test_outliers_are_sorted_and_judged(birds):
     assert (found["is_outlier"] == (found["score"] > 10)).all()
     table = prepare(read_file(birds), "kind")
     forest = RandomForestClassifier(20, random_state=0, oob_score=True)
-    table_features = _train._filler(table.features, "gap", Talk("test", quiet=True))(table.features)
+    table_features = _train._filler(table.features, "gap", Talk("test", quiet=True))(table)
     forest.fit(table_features, table.target)
     prox = ForestProximity(forest).fit(table_features, table.target)
     by_row = found.sort_values("row")

@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 from cli_runs import plain, run, run_json
 
-from leafkernel.cli.columns import prepare
 from leafkernel.cli.errors import TableError
-from leafkernel.tables._amounts import Style, find_style, read_amount
 from leafkernel.tables._kinds import settle
+from leafkernel.tables._notation import find_notation, read_amount
 from leafkernel.tables._values import Values
+from leafkernel.tables.preparation import prepare
 
 FEW = ("--trees", "10")
 
@@ -96,8 +96,8 @@ def test_filled_amounts_have_the_style_of_the_column(amounts):
     ],
 )
 def test_parts_of_an_amount(text, number, unit):
-    amount = read_amount(text)
-    assert (amount.number, amount.style.currency) == (number, unit)
+    found, around = read_amount(text)
+    assert (found, around.currency) == (number, unit)
 
 
 @pytest.mark.parametrize(
@@ -109,9 +109,9 @@ def test_other_text_is_no_amount(text):
 
 
 def test_brackets_around_whole_numbers_only_are_no_minus():
-    assert find_style(["(1)", "(2)"]) == (None, ())
-    assert find_style(["(1.50)", "(2)"]) == (Style(brackets=True), ())
-    assert find_style(["(1)", "2"]) == (Style(brackets=True), ())
+    assert not find_notation(["(1)", "(2)"]).is_amount
+    assert find_notation(["(1.50)", "(2)"]).brackets
+    assert find_notation(["(1)", "2"]).brackets
 
 
 def test_several_currencies_stay_text(tmp_path):
@@ -127,9 +127,9 @@ def test_several_currencies_stay_text(tmp_path):
 def test_new_rows_are_read_in_the_same_unit(tmp_path):
     frame = pd.DataFrame({"price": [f"${i}.00" for i in range(40)], "y": ["a", "b"] * 20})
     prepared = prepare(frame, "y")
-    new = prepared.encode(pd.DataFrame({"price": ["$3.50", "4", "€5", "(6)"]}))
-    np.testing.assert_array_equal(new["price"], [3.5, 4, np.nan, -6])
-    assert "'€5'" in " ".join(new.attrs["notes"])
+    new = prepared.read(pd.DataFrame({"price": ["$3.50", "4", "€5", "(6)"]}))
+    np.testing.assert_array_equal(new.features["price"], [3.5, 4, np.nan, -6])
+    assert "'€5'" in " ".join(new.notes)
 
 
 # --- what the user says

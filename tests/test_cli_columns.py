@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import leafkernel.cli
-from leafkernel.cli.columns import Column, prepare
 from leafkernel.cli.errors import CommandError, TableError
 from leafkernel.tables.files import read_file
+from leafkernel.tables.preparation import Column, prepare
 
 N = 40
 CLASSES = ["a", "b", "b", "a", "a", "b", "a", "b"] * (N // 8)
@@ -484,7 +484,7 @@ def test_another_table_is_encoded_alike():
         number=[1.0, 2.5] * 20,
     )
     prepared = prepare(frame, "target")
-    pd.testing.assert_frame_equal(prepared.encode(frame), prepared.features)
+    pd.testing.assert_frame_equal(prepared.read(frame).features, prepared.features)
     new = pd.DataFrame(
         {
             "number": ["1", "low"],
@@ -494,23 +494,24 @@ def test_another_table_is_encoded_alike():
             "useful": [1, np.inf],
         }
     )
-    encoded = prepared.encode(new)
+    rows = prepared.read(new)
+    encoded = rows.features
     assert encoded.columns.tolist() == prepared.features.columns.tolist()
     np.testing.assert_array_equal(encoded["color"], [np.nan, 1])
     np.testing.assert_array_equal(encoded["comma"], [1.5, 2])
     np.testing.assert_array_equal(encoded["day"], [1, np.nan])
     np.testing.assert_array_equal(encoded["number"], [1, np.nan])
     np.testing.assert_array_equal(encoded["useful"], [1, np.nan])
-    notes = " ".join(encoded.attrs["notes"])
+    notes = " ".join(rows.notes)
     for part in ["'color' (1 value)", "'number' (1 value: 'low')", "'useful' (1 value)"]:
         assert part in notes
     with pytest.raises(TableError, match="has no column 'color'"):
-        prepared.encode(new.drop(columns="color"))
+        prepared.read(new.drop(columns="color"))
 
 
 def test_categories_that_another_table_reads_as_numbers():
     prepared = made(x=["1", "2", "other", "3"] * 10)
-    assert prepared.encode(pd.DataFrame({"x": [2.0, None], "useful": 0.0}))["x"][0] == 1
+    assert prepared.read(pd.DataFrame({"x": [2.0, None], "useful": 0.0})).features["x"][0] == 1
 
 
 # --- whole files
@@ -557,7 +558,7 @@ def test_junk_gives_features_or_a_message(tmp_path_factory, columns, through_fil
             frame.to_csv(path, index=False)
             frame = read_file(path)
         prepared = prepare(frame, "target")
-        encoded = prepared.encode(frame)
+        encoded = prepared.read(frame).features
     except CommandError:
         return
     n = len(prepared.target)

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leafkernel import _memory
-from leafkernel.cli.columns import prepare
 from leafkernel.cli.errors import CommandError, FileError, TableError
 from leafkernel.tables._writing import defuse
 from leafkernel.tables.files import read_file
+from leafkernel.tables.preparation import prepare
 
 PLAIN = "name,size\nMünchen,1\nBonn,2\n"
 

@@ -13,14 +13,14 @@ import pandas as pd
 import pytest
 from cli_runs import write_frame
 
-from leafkernel.cli.columns import prepare
 from leafkernel.cli.errors import CommandError
 from leafkernel.tables._copying import TextCopy, split_records
 from leafkernel.tables._gaps import GappyColumn
 from leafkernel.tables._kinds import read_as
-from leafkernel.tables._signs import Stated
+from leafkernel.tables._notation import Stated
 from leafkernel.tables._values import read_feature
 from leafkernel.tables.files import open_source, read_file, read_source
+from leafkernel.tables.preparation import prepare
 
 CASES = int(os.environ.get("LEAFKERNEL_FUZZ_CASES", "150"))  # of each format
 LONGEST = 20  # seconds that one table may take
@@ -152,7 +152,7 @@ def read(path, rng):
         write_frame(frame, path.with_name("again.csv"))
         target = rng.choice([*map(str, frame.columns), "label", "size"])
         prepared = prepare(frame, target, task=rng.choice([None, None, "regression"]))
-        prepared.encode(frame)
+        prepared.read(frame)
     except CommandError as error:
         return None if str(error).strip() else pytest.fail("an error without a message")
     assert len(prepared.target) == len(prepared.features) >= 10

@@ -10,9 +10,9 @@ from cli_runs import run, run_json, write_frame
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from leafkernel.cli.columns import prepare
-from leafkernel.tables._signs import NUMBER_FORMS, Stated, from_plain, show_sign, to_plain
+from leafkernel.tables._notation import NUMBER_FORMS, Notation, Stated, show_sign
 from leafkernel.tables.files import read_file
+from leafkernel.tables.preparation import prepare
 
 FEW = ("--trees", 8)
 UNSURE = "could also"
@@ -83,7 +83,7 @@ def test_what_is_written_is_read_again(form, number):
         np.format_float_positional(number, trim="-") if isinstance(number, float) else str(number)
     )
     assume(form != "dot thousands" or "." not in text)
-    assert float(to_plain(from_plain(text, form), form)) == float(text)
+    assert float(Notation(form).plain(Notation(form).write(text))) == float(text)
 
 
 THOUSANDS = ["33.932", "568", "7.001", "12.345", "99.876", "450"] * 4
@@ -337,7 +337,7 @@ def test_another_table_is_read_in_the_form_of_the_first(tmp_path):
     new = tmp_path / "new.csv"
     new.write_text("rent;sales\n3;33.932\n8;90.000\n")
     prepared = prepare(read_file(path), "target")
-    assert prepared.encode(read_file(new))["sales"].tolist() == [33932, 90000]
+    assert prepared.read(read_file(new)).features["sales"].tolist() == [33932, 90000]
     options = ("neighbors", path, "-t", "rent", "--new", new, "-k", 1, "--drop", "target")
     low, high = (row["neighbor_target"] for row in run_json(*options, *FEW)["result"])
     assert low < 5

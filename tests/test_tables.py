@@ -9,13 +9,13 @@ import pytest
 from cli_runs import write_frame
 
 from leafkernel import LeafkernelWarning
-from leafkernel.cli.columns import prepare
 from leafkernel.explorer._columns import read_column
 from leafkernel.plots._columns import Columns
 from leafkernel.tables._frames import wrap_table
 from leafkernel.tables._missing import MISSING, is_missing
 from leafkernel.tables._values import read_values
 from leafkernel.tables.files import read_file
+from leafkernel.tables.preparation import prepare
 from leafkernel.tasks import ProximityImputer
 
 WORDS = sorted(MISSING)

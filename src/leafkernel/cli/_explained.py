@@ -2,47 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+import pandas as pd
 
+from leafkernel._validation import shorten
 from leafkernel.cli._models import own_numbers, own_probabilities
-from leafkernel.cli._reasons import ColumnNames, values_at
 from leafkernel.cli._train import Study
 from leafkernel.cli.errors import TableError
+from leafkernel.explorer._forest import link_features, read_splits
+from leafkernel.tables._dates import DATE_FORMS
+from leafkernel.tables._schema import Column
+from leafkernel.tables._values import as_shown
 from leafkernel.tasks import explain_pair, explain_prediction
 from leafkernel.tasks.explanation import PredictionExplanation
+from leafkernel.tasks.pair_explanation import PairExplanation
+
+_LONGEST = 28  # letters of a value or a name
+_MOST_CATEGORIES = 4
+EXACT = 1e15  # whole numbers below are written with all digits
 
 
 @dataclass(frozen=True)
 class Explained:
-    """A row and its explanation.
+    """A row and its explanation."""
 
-    Attributes
-    ----------
-    about : dict
-        What a JSON document says of it. Predictions are numbers, dates or shares of classes. The
-        prediction of the model is there if it is another one, and known.
-    values : dict
-        Its values by column.
-    found : PredictionExplanation
-        The rows that made its prediction.
-    """
-
+    # What a JSON document says of it. Predictions are numbers, dates or shares of classes. The
+    # prediction of the model is there if it is another one, and known.
     about: dict[str, Any]
-    values: dict[str, Any]
-    found: PredictionExplanation
+    values: dict[str, Any]  # by column
+    found: PredictionExplanation  # the rows that made its prediction
 
 
 def explain_rows(
     study: Study, places: list[int], columns: ColumnNames, *, top: int, n_pairs: int
 ) -> list[Explained]:
     """Explain the predictions of some training rows, or of some rows of --new."""
-    prepared, new, names = study.prepared, study.new, study.names_asked()
-    table, shown = (study.X, prepared.shown) if new is None else (new.X, new.shown(prepared))
-    targets: npt.NDArray[Any] | None = study.y if new is None else new.target(prepared)
+    new, rows, names = study.new, study.rows, study.rows.names()
+    table = study.X if new is None else new.X
     told = []
     for i in places:
         X = table[i : i + 1] if isinstance(table, np.ndarray) else table.iloc[i : i + 1]
@@ -52,11 +52,11 @@ def explain_rows(
             found = explain_prediction(study.prox, row=i, n=top)
         else:
             found = explain_prediction(study.prox, X, n=top)
-        values = values_at(shown, i)
+        values = _values_at(rows.shown, i)
         about = {
             "row": int(names["row"][i]),
             "id": str(names["id"][i]) if "id" in names else None,
-            "target": None if targets is None else study.shown_one(targets[i]),
+            "target": None if rows.target is None else study.shown_one(rows.target[i]),
             "prediction": _prediction(study, found),
             "is_of_model": found.is_of_model,
             "model_prediction": None if found.is_of_model else _own_prediction(study, X),
@@ -78,8 +78,8 @@ def _pair(
 ) -> dict[str, Any]:
     """Return why a sample with these values is similar to a training row."""
     found = explain_pair(study.prox, sample, position)
-    together, apart = columns.reasons(found, values, values_at(study.prepared.shown, position))
-    names = study.names(np.array([position]), prefix="neighbor")
+    together, apart = columns.reasons(found, values, _values_at(study.prepared.shown, position))
+    names = study.prepared.names(np.array([position]), prefix="neighbor")
     return {
         **{name: each[0] for name, each in names.items()},
         "proximity": float(proximity),
@@ -103,3 +103,162 @@ def _own_prediction(study: Study, X: Any) -> Any:
         return None if number is None else study.shown_one(number[0])
     own = own_probabilities(model, X, [str(label) for label in study.judgement.classes])
     return None if own is None else dict(zip(own[0], own[1][0].tolist(), strict=True))
+
+
+# --- why two rows are similar
+
+
+class ColumnNames:
+    """What the features that trees split on are in the table.
+
+    Parameters
+    ----------
+    study : Study
+    """
+
+    def __init__(self, study: Study) -> None:
+        prepared, forest = study.prepared, study.prox.forest_
+        trees, features = read_splits(study.prox)
+        #: Whether the trees tell their splits.
+        self.known = trees is not None
+        is_frame = isinstance(study.X, pd.DataFrame)
+        names = [str(name) for name in (prepared.shown if is_frame else prepared.features).columns]
+        links = link_features(study.prox, features, study.X, names, columns_are_x=False)
+        # A pipeline may have changed the values of a column that keeps its name.
+        self._changed = hasattr(forest, "steps") or hasattr(forest, "best_estimator_")
+        self._names, self._linked = [], []
+        for feature, link in zip(features, links, strict=True):
+            name = None if link is None else names[link]
+            if name is None and self._changed:
+                name = _column_of(feature, names)
+            self._names.append(feature if name is None else name)
+            self._linked.append(name is not None)
+        self._columns = {column.name: column for column in prepared.columns}
+
+    def reasons(
+        self, pair: PairExplanation, *values: Mapping[str, Any]
+    ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Return what keeps a pair together and where it parts, the most important first.
+
+        ``values`` are those of the two rows, by column. A reason has the ``column`` and the
+        ``values`` of both; the ``share`` of the similarity and the values ``within`` which they
+        stay together; or the number of ``trees`` in which they part and the value ``at`` which.
+        """
+        together: dict[str, Any] = {}
+        apart: dict[str, Any] = {}
+        for f in np.flatnonzero(pair.bits > 0).tolist():
+            found = {"share": float(pair.shares[f]), "within": self._within(f, pair, values)}
+            self._add(together, f, found, values)
+        for f in np.flatnonzero(pair.parted_in).tolist():
+            found = {"trees": float(pair.parted_in[f]), "at": self._at(f, pair)}
+            self._add(apart, f, found, values)
+        return (
+            sorted(together.values(), key=lambda reason: -reason["share"]),
+            sorted(apart.values(), key=lambda reason: -reason["trees"]),
+        )
+
+    def _add(
+        self, reasons: dict[str, Any], f: int, found: dict[str, Any], values: Sequence[Any]
+    ) -> None:
+        """Add what was found of a feature to the reason of its column."""
+        name = self._names[f]
+        (weight, number), (where, _) = found.items()
+        if name in reasons:
+            reasons[name] |= {weight: reasons[name][weight] + number, where: None}
+        else:
+            texts = [self._say(name, row.get(name)) if self._linked[f] else "" for row in values]
+            reasons[name] = {"column": name, "values": texts, **found}
+
+    def _is_unseen(self, name: str, value: Any) -> bool:
+        """Return whether a value is a category that the forest was not trained with."""
+        column = self._columns.get(name)
+        if column is None or not column.categories or pd.isna(value):
+            return False
+        return value not in column.categories
+
+    def _say(self, name: str, value: Any) -> str:
+        return text_of(value) + " (unseen)" * self._is_unseen(name, value)
+
+    def _column(self, feature: int) -> Column | None:
+        return self._columns.get(self._names[feature]) if self._linked[feature] else None
+
+    def _within(
+        self, f: int, pair: PairExplanation, values: Sequence[Mapping[str, Any]]
+    ) -> str | None:
+        """Say for which values of a feature a pair stays together; None where unknown."""
+        low, high = float(pair.low[f]), float(pair.high[f])
+        if np.isnan(low) or (self._changed and self._linked[f]):
+            return None
+        if low == np.inf:
+            return "missing"
+        column, name = self._column(f), self._names[f]
+        both = [row.get(name) for row in values]
+        if column is not None and column.categories:
+            held = [each for k, each in enumerate(column.categories) if low < k <= high]
+            is_any = len(held) == len(column.categories)
+            text = "any" if is_any else shorten([text_of(x) for x in held], _MOST_CATEGORIES)
+        else:
+            text = _interval(low, high, "" if column is None else column.form, both)
+        is_lost = any(pd.isna(value) or self._is_unseen(name, value) for value in both)
+        also = is_lost and self._linked[f] and pair.missing_stays[f]
+        return f"{text} or missing" if also else text
+
+    def _at(self, f: int, pair: PairExplanation) -> str | None:
+        """Say about where a pair parts at a feature; None where unknown."""
+        column = self._column(f)
+        coded = column is not None and column.categories
+        thresholds = pair.partings.thresholds[pair.partings.features == f]
+        known = thresholds[np.isfinite(thresholds)]
+        if not len(known) or coded or (self._changed and self._linked[f]):
+            return None
+        return f"about {_end(float(np.median(known)), '' if column is None else column.form)}"
+
+
+def _column_of(feature: str, names: list[str]) -> str | None:
+    """Return the column that a pipeline made a feature of, by the names that scikit-learn gives.
+
+    Examples
+    --------
+    >>> from leafkernel.cli._explained import _column_of
+    >>> _column_of("onehotencoder__pond_north", ["pond", "weight"])
+    'pond'
+    """
+    bare = feature.split("__", 1)[-1]
+    made = [name for name in names if bare == name or bare.startswith(f"{name}_")]
+    return max(made, key=len, default=None)
+
+
+def _interval(low: float, high: float, form: str, values: list[Any]) -> str:
+    """Say in words which numbers are above ``low`` and up to ``high``, with both values inside."""
+    if low == -np.inf:
+        return "any" if high == np.inf else f"up to {_end(high, form)}"
+    start = _end(low, form)
+    # XGBoost asks for "less than 3", which is "up to" the number just below 3.
+    word = "from" if start in map(text_of, values) else "above"
+    return f"{word} {start}" + ("" if high == np.inf else f", up to {_end(high, form)}")
+
+
+def _end(value: float, form: str) -> str:
+    return text_of(as_shown(np.array([value]), form)[0] if form in DATE_FORMS else value)
+
+
+# --- text
+
+
+def text_of(value: Any) -> str:
+    """Return a cell as text: numbers with up to seven digits, dates without an empty time."""
+    if pd.isna(value):
+        return "missing"
+    if isinstance(value, (np.datetime64, pd.Timestamp)):
+        text = str(pd.Timestamp(value))
+        return text.removesuffix(" 00:00:00").removesuffix(":00")
+    if isinstance(value, (float, np.floating)):
+        whole = float(value).is_integer() and abs(value) < EXACT
+        return str(int(value)) if whole else f"{value:.7g}"
+    text = " ".join(str(value).split())
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def _values_at(shown: pd.DataFrame, row: int) -> dict[str, Any]:
+    """Return the values of a row by their columns."""
+    return {str(name): shown.iloc[row, j] for j, name in enumerate(shown.columns)}

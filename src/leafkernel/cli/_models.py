@@ -1,25 +1,121 @@
-"""Whether a loaded model fits the table, how to encode the table for it, and its predictions."""
+"""Models from files: whether one fits the table, what it takes of it, and its predictions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+import warnings
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from pathlib import Path
 from typing import Any, Literal
 
 import joblib
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
+import sklearn
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
+from sklearn.exceptions import InconsistentVersionWarning
 
 from leafkernel._validation import shorten
 from leafkernel.cli._output import Talk
-from leafkernel.cli.columns import Prepared
-from leafkernel.cli.errors import TableError
-from leafkernel.tables._findings import Findings, clean_names
-from leafkernel.tables._kinds import as_numbers
-from leafkernel.tables._values import as_shown, read_feature
+from leafkernel.cli.errors import CommandError, FileError, OptionError, TableError
+from leafkernel.forests import is_fitted
+from leafkernel.tables._target import class_key, name_classes
+from leafkernel.tables.preparation import Prepared, Rows
 
-Encode = Callable[["pd.DataFrame | None"], Any]
+Encode = Callable[[Rows], Any]
+
+_SUFFIXES = (".skops", ".joblib", ".pkl", ".pickle")
+# How a pickle without compression records the version of scikit-learn that wrote it.
+_VERSION = re.compile(rb"_sklearn_version.{1,14}?(\d+\.\d+(?:\.\d+)*)", re.DOTALL)
+
+
+def load_model(path: Path, talk: Talk, *, trusted: bool) -> Any:
+    """Load a fitted model from a file of skops, joblib or pickle, which can run code from it.
+
+    ``talk`` is told when another version of scikit-learn saved the model.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in _SUFFIXES:
+        raise OptionError(
+            f"--model {path}: the name must end in {', '.join(_SUFFIXES[:-1])} or "
+            f"{_SUFFIXES[-1]}; got {suffix or 'no ending'}."
+        )
+    if not trusted:
+        raise OptionError(
+            f"--model {path}: loading a model can run code from the file. If you trust whoever "
+            "made it, add --trust-model."
+        )
+    if not path.is_file():
+        raise FileError(f"--model {path}: there is no such file.")
+    library = "skops.io" if suffix == ".skops" else "joblib"
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", InconsistentVersionWarning)
+            model = _load_skops(path) if library == "skops.io" else joblib.load(path)
+    except CommandError:
+        raise
+    except Exception as error:  # a damaged file can raise anything
+        version = _warned_version(caught) or _recorded_version(path)
+        if version not in (None, sklearn.__version__):
+            raise FileError(_explain_version(path, version, error)) from error
+        raise FileError(
+            f"--model {path} could not be loaded ({_describe(error)}). Save the model again with "
+            f"{library}.dump, using the library versions that are installed here."
+        ) from error
+    if version := _warned_version(caught):
+        talk.note(
+            f"--model {path} was saved with scikit-learn {version}, but {sklearn.__version__} is "
+            "installed, so its results may be wrong. To be sure, fit the model again."
+        )
+        talk.suspect = partial(_explain_version, path, version)
+    if not hasattr(model, "fit") or not is_fitted(model):
+        raise TableError(
+            f"--model {path} holds an object of type {type(model).__name__}, which is not a fitted "
+            "model. Fit the model before you save it."
+        )
+    return model
+
+
+def _load_skops(path: Path) -> Any:
+    try:
+        skops: Any = import_module("skops.io")
+    except ImportError:
+        raise OptionError(
+            f"--model {path}: skops is needed to read it. Install it with: pip install skops"
+        ) from None
+    return skops.load(path, trusted=skops.get_untrusted_types(file=path))
+
+
+def _warned_version(caught: list[warnings.WarningMessage]) -> str | None:
+    for warning in caught:
+        if isinstance(warning.message, InconsistentVersionWarning):
+            return str(warning.message.original_sklearn_version)
+    return None
+
+
+def _recorded_version(path: Path) -> str | None:
+    """Return the version of scikit-learn that saved a model; None where it cannot be known."""
+    found = _VERSION.search(path.read_bytes())
+    return found[1].decode() if found else None
+
+
+def _explain_version(path: Path, version: str | None, error: Exception) -> str:
+    installed = sklearn.__version__
+    return (
+        f"--model {path} was saved with scikit-learn {version} and does not work with {installed}, "
+        f"which is installed ({_describe(error)}). Fit the model again with scikit-learn "
+        f"{installed}, or install scikit-learn {version}."
+    )
+
+
+def _describe(error: Exception) -> str:
+    """Return the type of an error and the first line of its message."""
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0].rstrip(':. ')}"
+
+
+# --- what a model takes
 
 
 def task_of(model: Any) -> Literal["classification", "regression"] | None:
@@ -42,19 +138,15 @@ def names_of(model: Any) -> list[str] | None:
     return [str(name) for name in names]
 
 
-def encoder_of(model: Any, prepared: Prepared, talk: Talk) -> Encode:
-    """Return what makes a table such as the model takes it, or say why it cannot be.
+def encoder_of(model: Any, prepared: Prepared, talk: Talk) -> tuple[list[str] | None, Encode]:
+    """Return the columns that rows must have, and what makes of them what the model takes.
 
-    The function takes a table as it was read, or None for the one that was prepared.
+    The columns are None if the model takes the features; see :meth:`Prepared.read`.
     """
-
-    def features(frame: pd.DataFrame | None) -> pd.DataFrame:
-        return prepared.features if frame is None else prepared.encode(frame)
-
     names = names_of(model)
     if names is None:
         _check_number(model, prepared)
-        return lambda frame: features(frame).to_numpy()
+        return None, lambda rows: rows.features.to_numpy()
     # A pipeline encodes categories itself, and so wants them as they are in the file.
     raw = hasattr(model, "steps") or hasattr(model, "best_estimator_")
     present = list((prepared.shown if raw else prepared.features).columns)
@@ -68,14 +160,14 @@ def encoder_of(model: Any, prepared: Prepared, talk: Talk) -> Encode:
     if unused:
         talk.note(f"The model does not use {_listed(unused)}.")
     if raw:
-        return lambda frame: show_columns(prepared, frame, names)
+        return names, lambda rows: rows.shown[names]
     coded = [c.name for c in prepared.columns if c.kind == "category" and c.name in names]
     if coded:
         talk.note(
             f"The model is given {_listed(coded)} as numbers, by the order of the values: right "
             "only if it was trained so. A pipeline that encodes categories itself is safer."
         )
-    return lambda frame: features(frame)[names]
+    return None, lambda rows: rows.features[names]
 
 
 def _check_number(model: Any, prepared: Prepared) -> None:
@@ -102,8 +194,8 @@ def check_target(model: Any, prepared: Prepared, talk: Talk) -> None:
     if prepared.task != "classification" or not isinstance(known, np.ndarray) or known.ndim != 1:
         return
     found = np.unique(prepared.target).tolist()
-    keys = {_key(label) for label in known.tolist()}
-    strangers = [label for label in found if _key(label) not in keys]
+    keys = {class_key(label) for label in known.tolist()}
+    strangers = [label for label in found if class_key(label) not in keys]
     if not strangers:
         return
     codes = known.dtype.kind in "biu" and np.array_equal(known, np.arange(len(found)))
@@ -120,14 +212,7 @@ def check_target(model: Any, prepared: Prepared, talk: Talk) -> None:
     )
 
 
-def name_classes(labels: Iterable[Any], classes: Iterable[str]) -> list[str | None]:
-    """Return labels as the table writes them, where they are among its classes; None stays."""
-    exact = {str(label): str(label) for label in classes}
-    alike = {_key(label): label for label in exact}
-    return [
-        None if label is None else exact.get(str(label), alike.get(_key(label), str(label)))
-        for label in labels
-    ]
+# --- what it predicts
 
 
 def own_probabilities(
@@ -167,43 +252,6 @@ def _ask(predict: Callable[[Any], Any], X: Any) -> npt.NDArray[np.float64]:
     # With several threads, scikit-learn adds up the trees in the order in which they finish.
     with joblib.parallel_backend("sequential"):
         return np.asarray(predict(X), dtype=np.float64)
-
-
-def _key(label: Any) -> str:
-    """Return what is the same for a class however it was read: 01, 1 and 1.0, or TRUE and True."""
-    text = str(label).strip()
-    try:
-        return str(float(text))
-    except ValueError:
-        return text.casefold()
-
-
-def show_columns(prepared: Prepared, frame: pd.DataFrame | None, names: list[str]) -> pd.DataFrame:
-    """Return columns as people see them: in another table read just as in the prepared one."""
-    if frame is None:
-        return prepared.shown[names]
-    found = clean_names(frame.columns, Findings())
-    absent = [name for name in names if name not in found]
-    if absent:
-        raise TableError(
-            f"The other table has no column {_listed(absent)}, which the model needs. Its "
-            f"columns: {_listed(found)}."
-        )
-    findings = Findings()
-    numbers = {column.name: column for column in prepared.columns if column.kind == "number"}
-    shown: dict[str, Any] = {}
-    for name in names:
-        values, column = read_feature(frame.iloc[:, found.index(name)]), numbers.get(name)
-        if column is None:
-            shown[name] = pd.Series(values.labels(), dtype=object)
-            continue
-        values = as_numbers(values, column.form, column.style)
-        findings.add_losses(name, values)
-        assert values.numbers is not None
-        shown[name] = pd.Series(as_shown(values.numbers, column.form))
-    table = pd.DataFrame(shown, columns=names)
-    table.attrs["notes"] = [*frame.attrs.get("notes", []), *findings.sentences()]
-    return table
 
 
 def _listed(names: list[Any]) -> str:

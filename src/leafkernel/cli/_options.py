@@ -6,7 +6,9 @@ that it needs; see :mod:`leafkernel.cli.commands`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, field
+from difflib import get_close_matches
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -14,11 +16,11 @@ from typing import Any, ClassVar
 
 import typer
 
-from leafkernel.cli._limits import MIN_ROWS
-from leafkernel.cli._wanted import parse_kinds
 from leafkernel.cli.errors import OptionError
-from leafkernel.tables._signs import Stated
+from leafkernel.tables import MIN_ROWS
+from leafkernel.tables._notation import Stated
 
+KINDS = ("number", "category", "date", "ignore")
 Task = Enum("Task", {"classification": "classification", "regression": "regression"}, type=str)
 DecimalSign = Enum("DecimalSign", {"point": ".", "comma": ","}, type=str)
 ThousandsSign = Enum(
@@ -67,11 +69,26 @@ _forest = partial(option, panel="The forest")
 output_option = partial(option, panel="Output")
 
 
+def _parse_kinds(given: Iterable[str]) -> dict[str, str]:
+    """Return the kind of each column that ``--as COLUMN=KIND`` names."""
+    kinds: dict[str, str] = {}
+    for each in given:
+        name, equals, kind = each.rpartition("=")
+        if not equals or not name:
+            raise typer.BadParameter(f"write {each!r} as COLUMN=KIND, such as price=number.")
+        if kind not in KINDS:
+            nearest = get_close_matches(kind.lower(), KINDS, n=1)
+            meant = f" Did you mean {nearest[0]!r}?" if nearest else ""
+            raise typer.BadParameter(
+                f"there is no kind {kind!r} for {name!r}.{meant} Use one of {', '.join(KINDS)}."
+            )
+        if kinds.setdefault(name, kind) != kind:
+            raise typer.BadParameter(f"{name!r} is given twice, as {kinds[name]} and as {kind}.")
+    return kinds
+
+
 def _check_kinds(given: list[str] | None) -> list[str]:
-    try:
-        parse_kinds(given or ())
-    except OptionError as error:
-        raise typer.BadParameter(str(error)) from None
+    _parse_kinds(given or ())
     return given or []  # Typer 0.12 asks for the length of what a callback returns
 
 
@@ -128,7 +145,7 @@ class ReadingOptions:
     @property
     def kinds(self) -> dict[str, str]:
         """What columns are, as the user says."""
-        return parse_kinds(self.as_kind or ())
+        return _parse_kinds(self.as_kind or ())
 
     @property
     def stated(self) -> Stated:

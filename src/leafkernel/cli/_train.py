@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,19 +17,17 @@ import sklearn
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from leafkernel import ForestProximity
-from leafkernel.cli._loading import load_model
-from leafkernel.cli._models import check_target, encoder_of, names_of, task_of
-from leafkernel.cli._new import NewRows, read_new
+from leafkernel.cli._models import Encode, check_target, encoder_of, load_model, names_of, task_of
 from leafkernel.cli._options import ForestOptions, StudyOptions
 from leafkernel.cli._output import Talk
-from leafkernel.cli.columns import Prepared, prepare
-from leafkernel.cli.errors import OptionError
+from leafkernel.cli.errors import OptionError, TableError
 from leafkernel.explorer._judgement import Judgement
 from leafkernel.forests._bootstrap import MISSING_VALUES_STRAY
 from leafkernel.schemes import find_scheme
 from leafkernel.tables._findings import free_name
 from leafkernel.tables._values import as_shown
 from leafkernel.tables.files import call, read_file
+from leafkernel.tables.preparation import Prepared, Rows, prepare
 
 # Trees for a table of that many rows, and for a larger one.
 _TREES, _TREES_OF_MANY, _MANY = 500, 100, 20_000
@@ -37,45 +36,36 @@ _CHUNKS = 20
 _SCHEME, _ANY_SCHEME = "gap", "kerf"
 
 
-@dataclass
-class Plan:
-    """Tables that were read, and what the forest takes of them, before any tree is grown.
-
-    Attributes
-    ----------
-    path : Path
-        The file of the table.
-    prepared : Prepared
-        The table.
-    X : {dataframe, ndarray} of shape (n, n_features)
-        What the forest is given.
-    new : NewRows or None
-        The rows of --new.
-    model : estimator or None
-        The model of --model; None: a forest is to be grown.
-    """
+@dataclass(frozen=True)
+class NewRows(Rows):
+    """Rows that the forest was not trained with: their file, and as the forest takes them."""
 
     path: Path
-    prepared: Prepared
     X: Any
-    new: NewRows | None
-    model: Any
+
+
+@dataclass
+class Plan:
+    """Tables that were read, and what the forest takes of them, before any tree is grown."""
+
+    path: Path  # the file of the table
+    prepared: Prepared  # the table
+    X: Any  # what the forest is given, of shape (n, n_features)
+    new: NewRows | None  # the rows of --new
+    model: Any  # that of --model; None: a forest is to be grown
+
+    @property
+    def rows(self) -> Rows:
+        """The rows that the command is about: those of --new, or the training rows."""
+        return self.new or self.prepared
 
 
 @dataclass
 class Study(Plan):
-    """A table and the forest that was grown on it.
+    """A table and the forest that was grown on it."""
 
-    Attributes
-    ----------
-    prox : ForestProximity
-        The proximity, fitted.
-    seconds : float or None
-        Time that the forest took to grow; None if it was loaded.
-    """
-
-    prox: ForestProximity
-    seconds: float | None
+    prox: ForestProximity  # fitted
+    seconds: float | None  # that the forest took to grow; None if it was loaded
 
     @cached_property
     def judgement(self) -> Judgement:
@@ -95,7 +85,7 @@ class Study(Plan):
 
     def shown(self, targets: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return targets or predictions as the file has them: dates as dates."""
-        return as_shown(targets, self.prepared.target_form)
+        return as_shown(targets, self.prepared.target_column.form)
 
     def shown_one(self, target: Any) -> Any:
         """Return one target or prediction as people see it: None if missing, or a date."""
@@ -123,18 +113,6 @@ class Study(Plan):
             why = f"no out-of-bag prediction, because every tree was trained with {them}"
             return f"{who} {why}. Use more --trees."
         return f"{who} no prediction, because no other row shares a leaf that counts."
-
-    def names(self, rows: npt.NDArray[Any] | None = None, prefix: str = "") -> dict[str, Any]:
-        """Return the columns that say which rows these are: numbers in the file, and names."""
-        rows = np.arange(len(self.y)) if rows is None else rows
-        columns: dict[str, Any] = {prefix or "row": self.prepared.rows[rows]}
-        if self.prepared.ids is not None:
-            columns[f"{prefix}_id" if prefix else "id"] = self.prepared.ids[rows]
-        return columns
-
-    def names_asked(self) -> dict[str, Any]:
-        """Return these columns for the rows of --new, or for the training rows."""
-        return self.names() if self.new is None else self.new.names
 
     def beside(self, frame: pd.DataFrame, rows: npt.NDArray[Any]) -> pd.DataFrame:
         """Return a table of rows with their values beside it, under names that are free."""
@@ -201,21 +179,18 @@ def plan(talk: Talk, options: StudyOptions) -> Plan:
         model = load_model(options.model, talk, trusted=options.trust_model)
     prepared = read_table(talk, options, model)
     if model is not None:
-        encode = encoder_of(model, prepared, talk)
+        needed, encode = encoder_of(model, prepared, talk)
         check_target(model, prepared, talk)
-        X = encode(None)
     else:
         scheme = _SCHEME if options.scheme is None else options.scheme.value
-        fill = _filler(prepared.features, scheme, talk)
-        X = fill(prepared.features)
-
-        def encode(frame: Any) -> Any:
-            return fill(prepared.encode(frame))
-
+        needed, encode = None, _filler(prepared.features, scheme, talk)
     # Before the forest is grown, which may take long.
     path: Path | None = getattr(options, "new", None)
-    new = None if path is None else read_new(talk, path, options, prepared, encode)
-    return Plan(options.table, prepared, X, new, model)
+    new = None
+    if path is not None:
+        rows = _read_new(talk, path, options, prepared, needed)
+        new = NewRows(**vars(rows), path=path, X=encode(rows))
+    return Plan(options.table, prepared, encode(prepared), new, model)
 
 
 def fit(talk: Talk, options: StudyOptions, planned: Plan) -> Study:
@@ -252,6 +227,44 @@ def read_table(talk: Talk, options: StudyOptions, model: Any = None) -> Prepared
     )
     talk.note(*prepared.notes)
     return prepared
+
+
+def _read_new(
+    talk: Talk, path: Path, options: StudyOptions, prepared: Prepared, needed: list[str] | None
+) -> Rows:
+    """Read the table of --new."""
+    talk.step(f"reading {call(path)}")
+    frame = read_file(
+        path,
+        remedy="Give fewer rows at a time with --new.",
+        stated=options.stated,
+        exact={*options.exact, prepared.id_name},
+    )
+    if len(frame) == 0:
+        raise TableError(f"{call(path)} has names of columns but no rows below them.")
+    if path.exists() and options.table.exists() and path.samefile(options.table):
+        talk.note(
+            f"--new is the training table itself, {call(path)}. Its rows are treated as new, "
+            "though the forest was trained with them. Leave --new out to compare each row with the "
+            "others."
+        )
+    try:
+        rows = prepared.read(frame, needed)
+    except TableError as error:
+        raise TableError(f"{call(path)}: {error}") from error
+    talk.note(*(f"{call(path)}: {note}" for note in rows.notes))
+    return rows
+
+
+@contextmanager
+def taking_rows(new: NewRows | None) -> Iterator[None]:
+    """Explain that a model refuses new rows, such as a category that its encoder has not seen."""
+    try:
+        yield
+    except ValueError as error:
+        if new is None:
+            raise
+        raise TableError(f"{call(new.path)}: the model does not take its rows. {error}") from error
 
 
 def _count_trees(talk: Talk, n_rows: int) -> int:
@@ -298,14 +311,14 @@ def _fit(talk: Talk, model: Any, options: ForestOptions, X: Any, y: Any) -> Fore
     return proximity(_ANY_SCHEME)
 
 
-def _filler(X: pd.DataFrame, scheme: str, talk: Talk) -> Callable[[pd.DataFrame], pd.DataFrame]:
+def _filler(X: pd.DataFrame, scheme: str, talk: Talk) -> Encode:
     """Return what makes the features such that the forest takes them for this scheme."""
     asks_out_of_bag = "in_bag" in find_scheme(scheme).needs
     if not (asks_out_of_bag and MISSING_VALUES_STRAY and X.isna().to_numpy().any()):
-        return lambda features: features
+        return lambda rows: rows.features
     median = X.median()
     talk.note(
         "Missing values are given to the forest as the column's median: scikit-learn "
         f"{sklearn.__version__} does not send them where they were in training; 1.8 does."
     )
-    return lambda features: features.fillna(median)
+    return lambda rows: rows.features.fillna(median)

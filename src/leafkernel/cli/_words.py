@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 from rich.cells import cell_len, set_cell_size
 
-from leafkernel.cli._explained import Explained
-from leafkernel.cli._reasons import EXACT, text_of
+from leafkernel.cli._explained import EXACT, Explained, text_of
 from leafkernel.cli._train import Study
 
 _NAMED = 6  # columns that are named for a pair

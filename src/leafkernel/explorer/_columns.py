@@ -1,4 +1,4 @@
-"""Columns of a table as a page shows them: numbers, categories or text."""
+"""Columns of a table as a page shows them, and what the forest makes of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from leafkernel._validation import column_names
 from leafkernel.explorer._blob import Blob
+from leafkernel.explorer._forest import link_features, read_importances
+from leafkernel.forests import RawLeaves
+from leafkernel.forests._base import numbered_names
+from leafkernel.proximity import ForestProximity
 from leafkernel.tables._frames import wrap_table
 from leafkernel.tables._values import (
     Array,
@@ -19,6 +24,8 @@ from leafkernel.tables._values import (
     shorten_text,
 )
 
+# Columns that a page shows, the most important first: more make it slow to open.
+_MOST_COLUMNS = 300
 # A column with more characters than these would make the page slow to open: its texts are cut.
 _MOST_CHARACTERS = 5_000_000
 _LONGEST_CUT = 200
@@ -112,7 +119,7 @@ def read_column(name: str, column: Any) -> PageColumn:
         numbers = np.where(np.isinf(values.numbers), np.nan, values.numbers)
         return PageColumn(name, "number", numbers, is_date=values.form == "dates")
     cells = values.cells()
-    return _of_texts(name, object_array(x if x is None else as_text(x) for x in cells))
+    return _of_texts(name, object_array(x if x is None else str(x) for x in cells))
 
 
 def _of_texts(name: str, texts: Array, kind: str | None = None) -> PageColumn:
@@ -128,19 +135,112 @@ def _of_texts(name: str, texts: Array, kind: str | None = None) -> PageColumn:
     return PageColumn(name, "category", codes, tuple(known))
 
 
-def of_classes(name: str, codes: Array, classes: Array) -> PageColumn:
-    """Return the column of a target's classes."""
-    return PageColumn(name, "category", np.asarray(codes), tuple(map(as_text, classes)))
-
-
-def as_text(value: Any) -> str:
-    """Return a value as a page holds it: to the letter, because the page can save it."""
-    return str(value)
-
-
 def _is_short(numbers: Array) -> bool:
     """Return whether numbers have no more digits than single precision keeps."""
     size = np.abs(numbers[numbers != 0])
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         digits = size * 10.0 ** (_DIGITS_OF_SINGLE - 1 - np.floor(np.log10(size)))
         return bool(np.all(np.abs(digits - np.round(digits)) < 1e-7))
+
+
+# --- the columns of a table
+
+
+@dataclass(frozen=True)
+class PageTable:
+    """The columns on a page and the features of the forest."""
+
+    columns: list[PageColumn]  # of the training rows
+    kept: dict[int, str]  # number in the table and name of each column
+    features: list[str]  # names of the features that the trees split on
+    links: list[int | None]  # the column on the page of each feature, where it has one
+    importances: Array | None  # the forest's own
+    notes: list[str]  # what a reader should know
+
+    @classmethod
+    def of(cls, prox: ForestProximity, X: Any, shown: Any, features: list[str]) -> PageTable:
+        """Read the columns of ``shown``, or of X where that is None."""
+        table = X if shown is None else shown
+        names = _column_names(prox, table)
+        importances = read_importances(prox, len(features))
+        links = link_features(prox, features, X, names, columns_are_x=shown is None)
+        kept, notes = _most_important(len(names), links, importances)
+        place = {j: k for k, j in enumerate(kept)}
+        found = {j: names[j] for j in kept}
+        columns = read_columns(table, found)
+        for column in columns:
+            if column.is_cut:
+                notes.append(
+                    f"Column {column.name!r} holds much text. The page, and files that it saves, "
+                    "have the first 200 characters of each value."
+                )
+        placed = [None if j is None else place.get(j) for j in links]
+        return cls(columns, found, features, placed, importances, notes)
+
+    def followed_by(self, new: Any, n_new: int, *, by_name: bool) -> list[PageColumn]:
+        """Return the columns with the values of a table of new rows after their own."""
+        wanted = {j: (j, name) for j, name in self.kept.items()}
+        if by_name:
+            names = column_names(new)
+            wanted = {
+                j: (names.index(name), name) for j, name in self.kept.items() if name in names
+            }
+        read = read_columns(new, dict(wanted.values()))
+        found = dict(zip(wanted, read, strict=True))
+        return [
+            column.followed_by(found.get(j), n_new)
+            for j, column in zip(self.kept, self.columns, strict=True)
+        ]
+
+    def describe(self, blob: Blob, columns: list[PageColumn]) -> dict[str, Any]:
+        """Put the columns into a blob, and return what its header says of them."""
+        return {
+            "columns": [
+                column.describe(blob, is_feature=_is_feature(j, self.links))
+                for j, column in enumerate(columns)
+            ],
+            "features": [
+                {
+                    "name": str(feature if link is None else columns[link].name),
+                    "column": link,
+                    "importance": None if self.importances is None else float(self.importances[j]),
+                }
+                for j, (feature, link) in enumerate(zip(self.features, self.links, strict=True))
+            ],
+        }
+
+
+def _column_names(prox: ForestProximity, table: Any) -> list[str]:
+    names = column_names(table)
+    if names:
+        return names
+    if isinstance(prox.forest_, RawLeaves):
+        return []  # ids of leaves are nothing to look at
+    known = getattr(prox, "feature_names_in_", None)
+    n_columns = np.shape(table)[1]
+    if known is None or len(known) != n_columns:
+        known = numbered_names(n_columns)
+    return [str(name) for name in known]
+
+
+def _most_important(
+    n_columns: int, links: list[int | None], importances: Array | None
+) -> tuple[list[int], list[str]]:
+    """Return the columns to show, and a note where that is not all of them."""
+    if n_columns <= _MOST_COLUMNS:
+        return list(range(n_columns)), []
+    weight = np.zeros(n_columns)
+    if importances is not None:
+        for link, importance in zip(links, importances, strict=True):
+            if link is not None:
+                weight[link] += importance
+    kept = np.sort(np.argsort(-weight, kind="stable")[:_MOST_COLUMNS])
+    which = "most important" if weight.any() else "first"
+    return kept.tolist(), [f"The page shows the {which} {_MOST_COLUMNS} of {n_columns} columns."]
+
+
+def _is_feature(column: int, links: list[int | None]) -> bool | None:
+    """Return whether the forest splits on a column; None where that is not known."""
+    if column in links:
+        return True
+    return None if None in links or not links else False

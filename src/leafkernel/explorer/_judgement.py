@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from leafkernel.explorer._columns import PageColumn, of_classes
+from leafkernel.explorer._columns import PageColumn
 from leafkernel.inside import Inside
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import read_targets
@@ -19,24 +19,13 @@ Doubles = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Judgement:
-    """Targets of rows, and predictions of them by the other training rows.
+    """Targets of rows, and predictions of them by the other training rows."""
 
-    Attributes
-    ----------
-    classes : ndarray of shape (c,) or None
-        The classes; None for numbers.
-    target : ndarray of shape (n,)
-        Codes of classes, or numbers; -1 or NaN for new rows.
-    averages : ndarray of float64 of shape (n, c) or (n, 1)
-        Share of each class, or the prediction; NaN where a row has no neighbors.
-    out_of_bag : bool
-        Whether that is the forest's own out-of-bag prediction.
-    """
-
-    classes: Array | None
-    target: Array
+    classes: Array | None  # shape (c,); None for numbers
+    target: Array  # codes of classes, or numbers; -1 or NaN for new rows
+    # Share of each class (n, c), or the prediction (n, 1); NaN where a row has no neighbors.
     averages: Doubles
-    out_of_bag: bool
+    out_of_bag: bool  # whether that is the forest's own out-of-bag prediction
 
     @classmethod
     def of(cls, prox: ForestProximity, y: Any) -> Judgement:
@@ -90,7 +79,7 @@ class Judgement:
         """Return targets or predictions for the page."""
         if self.classes is None:
             return PageColumn(name, "number", values)
-        return of_classes(name, values, self.classes)
+        return PageColumn(name, "category", values, tuple(map(str, self.classes)))
 
     def score(self) -> dict[str, Any]:
         """Say how good the predictions are, beside those of someone who looks at no feature."""

@@ -9,39 +9,28 @@ import numpy as np
 import numpy.typing as npt
 
 from leafkernel.explorer._blob import Blob
-from leafkernel.explorer._columns import as_text
 
 Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
 class RowNames:
-    """Labels and positions of rows.
+    """Labels and positions of rows."""
 
-    Attributes
-    ----------
-    name : str
-        What a label is called: the name of the index, or "row".
-    labels : list of str or None
-        One label for each row; None: rows are known by their positions.
-    positions : ndarray of int64 of shape (n,)
-        The position of each row in its table.
-    """
-
-    name: str
-    labels: list[str] | None
-    positions: npt.NDArray[np.int64]
+    name: str  # what a label is called: the name of the index, or "row"
+    labels: list[str] | None  # one for each row; None: rows are known by their positions
+    positions: npt.NDArray[np.int64]  # of each row in its table
 
     @classmethod
     def of(cls, n: int, *tables: Any, ids: Any, name: str, positions: Any) -> RowNames:
         """Return the names given, or else those in the index of the first table that has some."""
-        labels = None if ids is None else [as_text(i) for i in np.asarray(ids, dtype=object)]
+        labels = None if ids is None else [str(i) for i in np.asarray(ids, dtype=object)]
         if labels is None and positions is None:
             indexed = (index_labels(table) for table in tables)
             labels, found = next((each for each in indexed if each[0] is not None), (None, ""))
             name = name or found
         places = np.arange(n) if positions is None else np.asarray(positions, dtype=np.int64)
-        return cls(as_text(name or "row"), labels, places)
+        return cls(str(name or "row"), labels, places)
 
     def describe(self, blob: Blob, new: RowNames | None) -> dict[str, Any]:
         """Return what the header of a page says of the rows, the new ones last.
@@ -71,8 +60,8 @@ def index_labels(table: Any) -> tuple[list[str] | None, str]:
         return None, ""
     if index.nlevels > 1:
         labels = [", ".join(map(str, label)) for label in index.to_list()]
-        return list(map(as_text, labels)), ", ".join(str(n) for n in index.names if n is not None)
+        return labels, ", ".join(str(n) for n in index.names if n is not None)
     if index.dtype.kind in "iu" and np.array_equal(index.to_numpy(), np.arange(len(index))):
         return None, ""
     name = "" if index.name is None else str(index.name)
-    return [as_text(label) for label in index.astype(str)], name
+    return [str(label) for label in index.astype(str)], name

@@ -23,30 +23,14 @@ _MOST_SHARES = 20
 
 @dataclass(frozen=True)
 class PageRows:
-    """What the forest says of some rows.
+    """What the forest says of r rows."""
 
-    Attributes
-    ----------
-    judgement : Judgement
-        Their targets and predictions.
-    outliers : ndarray of float64 of shape (r,)
-        Outlier scores; NaN for new rows.
-    neighbors : ndarray of int64 of shape (r, k)
-        Training rows; -1 where there are no more.
-    proximity : ndarray of shape (r, k)
-        The proximity to each.
-    makers : ndarray of int64 of shape (r,) or None
-        How many training rows have some proximity; None: not counted.
-    reasons : Reasons or None
-        Why each neighbor is one; None: the forest does not tell its splits.
-    """
-
-    judgement: Judgement
-    outliers: Array
-    neighbors: npt.NDArray[np.int64]
-    proximity: Array
-    makers: Array | None
-    reasons: Reasons | None = None
+    judgement: Judgement  # their targets and predictions
+    outliers: Array  # scores (r,); NaN for new rows
+    neighbors: npt.NDArray[np.int64]  # training rows (r, k); -1 where there are no more
+    proximity: Array  # to each of them (r, k)
+    makers: Array | None  # how many training rows have some proximity (r,); None: not counted
+    reasons: Reasons | None = None  # why neighbors are; None: the forest does not tell its splits
 
     @classmethod
     def of(

@@ -26,21 +26,13 @@ _SHARES = 8
 
 
 class Reasons(NamedTuple):
-    """The features that decide most that rows are like their neighbors.
+    """The features that decide most that rows are like their neighbors."""
 
-    Attributes
-    ----------
-    features : ndarray of int64 of shape (n, k, m)
-        Features on the shared paths, the one that decides most first; -1 where there are no more.
-    shares : ndarray of float32 of shape (n, k, m)
-        How much each decides, as in :func:`leafkernel.tasks.explain_pair`.
-    trees : ndarray of int64 of shape (n, k)
-        In how many trees the two share a leaf.
-    """
-
-    features: npt.NDArray[np.int64]
-    shares: npt.NDArray[np.float32]
-    trees: npt.NDArray[np.int64]
+    # Features on the shared paths, the one that decides most first; -1 where there are no more.
+    features: npt.NDArray[np.int64]  # (n, k, m)
+    # How much each decides, as in :func:`leafkernel.tasks.explain_pair`.
+    shares: npt.NDArray[np.float32]  # (n, k, m)
+    trees: npt.NDArray[np.int64]  # (n, k), in how many trees the two share a leaf
 
 
 def explain_neighbors(

@@ -16,6 +16,7 @@ from scipy.sparse import issparse
 from leafkernel._files import open_whole
 from leafkernel._validation import check_choice, check_count, check_length
 from leafkernel.explorer._blob import Blob
+from leafkernel.explorer._columns import PageTable
 from leafkernel.explorer._forest import name_forest, read_splits
 from leafkernel.explorer._judgement import Judgement
 from leafkernel.explorer._map import ABOUT_MAPS, ABOUT_NEW_ROWS, MAP_LABELS, MAPS, draw_map
@@ -23,7 +24,6 @@ from leafkernel.explorer._names import RowNames
 from leafkernel.explorer._page import make_page
 from leafkernel.explorer._prototypes import prototypes
 from leafkernel.explorer._rows import PageRows
-from leafkernel.explorer._table import PageTable
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks import outlier_scores
 from leafkernel.tasks._base import check_proximity, check_same_samples, without_self

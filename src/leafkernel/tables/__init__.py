@@ -3,3 +3,5 @@
 Arrays and data frames come in through ``_frames`` and ``_values``, which need NumPy alone, and
 files through ``files``, which needs the extra "cli".
 """
+
+MIN_ROWS = 10  # fewer are not enough to grow a forest

@@ -12,10 +12,10 @@ import pyarrow
 from pyarrow import ipc
 from pyarrow.parquet import ParquetFile
 
-from leafkernel.tables._amounts import sign_of
 from leafkernel.tables._formats import PARQUET, STREAM
 from leafkernel.tables._layout import Source
 from leafkernel.tables._missing import missing_notes
+from leafkernel.tables._notation import Evidence, sign_of
 from leafkernel.tables._room import (
     CELL_BYTES,
     TEXT_BYTES,
@@ -26,7 +26,6 @@ from leafkernel.tables._room import (
     finish,
     take_rows,
 )
-from leafkernel.tables._signs import Evidence
 from leafkernel.tables._values import read_values
 from leafkernel.tables.errors import FileError
 

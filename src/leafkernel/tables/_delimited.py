@@ -20,7 +20,6 @@ import pandas as pd
 import pyarrow
 from pyarrow import compute
 
-from leafkernel.tables._amounts import sign_of
 from leafkernel.tables._findings import Findings, clean_names
 from leafkernel.tables._kinds import CODE, is_id_name
 from leafkernel.tables._layout import (
@@ -33,6 +32,7 @@ from leafkernel.tables._layout import (
     second_guess,
 )
 from leafkernel.tables._missing import MISSING, missing_notes
+from leafkernel.tables._notation import Evidence, Signs, sign_of
 from leafkernel.tables._room import (
     CELL_BYTES,
     ReadOptions,
@@ -43,7 +43,6 @@ from leafkernel.tables._room import (
     finish,
     take_rows,
 )
-from leafkernel.tables._signs import Evidence, Signs
 from leafkernel.tables._values import object_array
 from leafkernel.tables.errors import FileError
 

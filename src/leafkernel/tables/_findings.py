@@ -79,14 +79,15 @@ class Findings:
 
     def add_values(self, name: str, values: Values) -> None:
         """Note how numbers were read."""
-        if values.unsure:
-            self.add(f"unsure {values.form or 'points'}", name)
-        elif values.form:
-            self.add(values.form, name)
-        if values.units:
-            self.add("currencies", name, ", ".join(values.units))
-        if values.style is not None:
-            unit = values.style.unit
+        notation = values.notation
+        if notation.unsure:
+            self.add(f"unsure {notation.form or 'points'}", name)
+        elif notation.form:
+            self.add(notation.form, name)
+        if notation.units:
+            self.add("currencies", name, ", ".join(notation.units))
+        if notation.is_amount:
+            unit = notation.unit
             self.add({"%": "percentages", "": "brackets"}.get(unit, f"amounts in {unit}"), name)
         self.add_losses(name, values)
 

@@ -60,15 +60,12 @@ class Table:
     def __init__(self, X: Any) -> None:
         self.X = X
         self.shape: tuple[int, int] = X.shape
+        self.names: list[Any] = list(getattr(X, "columns", range(X.shape[1])))
 
     @cached_property
     def values(self) -> list[Values]:
         """The values of each column."""
         return [read_values(self.column(j)) for j in range(self.shape[1])]
-
-    def name(self, j: int) -> Any:
-        """Return the name of column j."""
-        return j
 
     def column(self, j: int) -> Any:
         """Return column j."""
@@ -94,9 +91,6 @@ class PandasTable(Table):
     def __init__(self, X: Any) -> None:
         super().__init__(X)
         self.pandas: Any = import_module("pandas")
-
-    def name(self, j: int) -> Any:
-        return self.X.columns[j]
 
     def column(self, j: int) -> Any:
         return self.X.iloc[:, j]
@@ -134,9 +128,6 @@ class PolarsTable(Table):
     """A polars data frame."""
 
     has_types = True
-
-    def name(self, j: int) -> Any:
-        return self.X.columns[j]
 
     def column(self, j: int) -> Any:
         return self.X.to_series(j)

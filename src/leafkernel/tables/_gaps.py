@@ -12,7 +12,7 @@ import pandas as pd
 from leafkernel.tables._dates import DATE_FORMS
 from leafkernel.tables._frames import PandasTable
 from leafkernel.tables._kinds import understand
-from leafkernel.tables._signs import NUMBER_FORMS, Signs, from_plain, to_plain
+from leafkernel.tables._notation import NUMBER_FORMS, Signs
 from leafkernel.tables._values import Mask, Values, object_array, read_values
 
 _PLAIN = re.compile(r"[-+]?\d*(\.\d+)?")
@@ -102,10 +102,10 @@ class GappyColumn:
 
     def _written(self, numbers: Any) -> list[str]:
         """Return numbers in the style of the column: decimals, thousands, currency."""
-        form, style = self.values.form, self.values.style
+        notation = self.values.notation
         texts = [text.strip() for text in self.raw[~self.gaps] if isinstance(text, str)]
-        bare = [style.read(text) for text in texts] if style else texts
-        plain = [to_plain(text, form) for text in bare]
+        plain = [notation.plain(text) for text in texts]
+        like = [notation.bare(text) for text in texts[:_LIKE]]
         decimals = {len(text.partition(".")[2]) for text in plain if _PLAIN.fullmatch(text)}
         most = max(decimals, default=0)
         is_short = most > _MOST_DECIMALS or any(map(_EXPONENT.fullmatch, plain))
@@ -115,8 +115,7 @@ class GappyColumn:
             if len(decimals) > 1 and "." in text:
                 text = text.rstrip("0").rstrip(".")
             text = text.removeprefix("-") if float(text) == 0 else text
-            amount = from_plain(text, form, like=bare[:_LIKE])
-            written.append(style.write(amount) if style else amount)
+            written.append(notation.write(text, like))
         return written
 
 

@@ -11,10 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from leafkernel.tables._amounts import Style, find_style, read_amount, sign_of
 from leafkernel.tables._dates import DATE_FORMS, find_date_form, to_iso
 from leafkernel.tables._missing import quote
-from leafkernel.tables._signs import Evidence, Signs, form_of, to_plain
+from leafkernel.tables._notation import Notation, Signs, find_notation, read_amount
 from leafkernel.tables._values import (
     Array,
     Floats,
@@ -34,8 +33,6 @@ _MOST, _MANY = 0.8, 10
 # Digits that name something, which a number would not keep: a zero in front, or too many of them.
 CODE = r"0\d+|[-+]?\d{16,}"
 _IS_CODE = re.compile(CODE).fullmatch
-# Forms for which a column may be taken though nothing tells that it is in this form.
-_UNSURE = ("", "thousands", "decimal commas")
 
 _LONGEST_ID = 64
 _ID_NAME = re.compile(
@@ -90,7 +87,7 @@ def find_kind(name: str, values: Values, rows: npt.NDArray[np.int64]) -> str:
 
 def _is_id(name: str, values: Values, rows: npt.NDArray[np.int64], *, complete: bool) -> bool:
     """Say whether a column whose values all differ names the rows."""
-    if values.form in DATE_FORMS or values.style is not None or _look_like_dates(values):
+    if values.form in DATE_FORMS or values.notation.is_amount or _look_like_dates(values):
         return False
     if values.texts is not None:
         short = all(text is None or len(text) <= _LONGEST_ID for text in values.texts)
@@ -127,23 +124,22 @@ def settle(values: Values, signs: Signs | None = None) -> Values:
     """
     if values.numbers is not None:
         is_comma = signs is not None and signs.decimal == "," and not values.form
-        return replace(values, form="decimal commas") if is_comma else values
+        return replace(values, notation=Notation("decimal commas")) if is_comma else values
     if values.texts is None or values.nested or values.order is not None:
         return values
     codes, texts = _different(values.texts)
     if not texts or any(map(_IS_CODE, texts)):
         return values
     counts = np.bincount(codes[codes >= 0], minlength=len(texts))
-    style, units = find_style(texts)
-    if len(units) > 1:
+    notation = find_notation(texts, signs)
+    if notation.units:
         is_amount = np.array([read_amount(text) is not None for text in texts])
-        return replace(values, units=units) if _are_enough(is_amount, texts, counts) else values
-    signs = signs or _find_signs(texts)
-    for form in (form_of(_bare(texts, style), signs.decimal), "dates"):
-        parsed = _parse(texts, form, style)
+        is_known = _are_enough(is_amount, texts, counts)
+        return replace(values, notation=notation) if is_known else values
+    for each in (notation, Notation("dates")):
+        parsed = _parse(texts, each)
         if _are_enough(~np.isnan(parsed), texts, counts):
-            found = _from_parsed(parsed, texts, codes, form, style)
-            return replace(found, unsure=not signs.sure and form in _UNSURE)
+            return _from_parsed(parsed, texts, codes, each)
     return values
 
 
@@ -157,12 +153,12 @@ def _are_enough(known: Mask, texts: list[str], counts: npt.NDArray[np.intp]) -> 
     return bool(is_word and known.sum() >= _MANY and share >= _MOST)
 
 
-def as_numbers(values: Values, form: str, style: Style | None = None) -> Values:
-    """Return text as numbers that are written in a given form; the rest is missing."""
+def as_numbers(values: Values, notation: Notation) -> Values:
+    """Return text as numbers that are written in a given way; the rest is missing."""
     if values.texts is None:
         return values
     codes, texts = _different(values.texts)
-    return _from_parsed(_parse(texts, form, style), texts, codes, form, style)
+    return _from_parsed(_parse(texts, notation), texts, codes, notation)
 
 
 def read_as(values: Values, kind: str, name: str, signs: Signs | None) -> Values:
@@ -180,20 +176,19 @@ def read_as(values: Values, kind: str, name: str, signs: Signs | None) -> Values
         _, texts = _different(values.texts)
         if kind == "date":
             try:
-                found = as_numbers(values, find_date_form(texts))
+                found = as_numbers(values, Notation(find_date_form(texts)))
             except ValueError as error:
                 raise TableError(
                     f"--as {name}=date: {error}, so write them as ISO dates, such as 2024-12-31."
                 ) from None
         else:
-            style, units = find_style(texts)
-            if len(units) > 1:
+            notation = find_notation(texts, signs)
+            if notation.units:
                 raise TableError(
                     f"--as {name}=number: the column has amounts in several currencies "
-                    f"({', '.join(units)}). Convert them to one currency."
+                    f"({', '.join(notation.units)}). Convert them to one currency."
                 )
-            decimal = (signs or _find_signs(texts)).decimal
-            found = as_numbers(values, form_of(_bare(texts, style), decimal), style)
+            found = as_numbers(values, replace(notation, unsure=False))
     if found.missing().all() or (found.form in DATE_FORMS) != (kind == "date"):
         first = [text for text in dict.fromkeys(values.labels()) if text][:3]
         raise TableError(
@@ -209,38 +204,22 @@ def _different(texts: Array) -> tuple[npt.NDArray[np.intp], list[str]]:
     return codes, [str(text) for text in different]
 
 
-def _find_signs(texts: list[str]) -> Signs:
-    evidence = Evidence()
-    for text in texts:
-        evidence.add(0, sign_of(text))
-    return evidence.decide().get(0, Signs())
-
-
-def _bare(texts: list[str], style: Style | None) -> list[str]:
-    return texts if style is None else [style.read(text) for text in texts]
-
-
 def _from_parsed(
-    parsed: Floats,
-    texts: list[str],
-    codes: npt.NDArray[np.intp],
-    form: str,
-    style: Style | None,
+    parsed: Floats, texts: list[str], codes: npt.NDArray[np.intp], notation: Notation
 ) -> Values:
     """Return the values whose different texts are these numbers, NaN if they are none."""
     numbers = np.append(parsed, np.nan)[codes]  # missing has the code -1
     lost = codes[np.isnan(numbers) & (codes >= 0)]
     strays = Counter(texts[code] for code in lost.tolist())
     counts = {"not numbers": len(lost)} if strays else {}
-    return without_large(Values(numbers, form=form, style=style, counts=counts, strays=strays))
+    return without_large(Values(numbers, notation=notation, counts=counts, strays=strays))
 
 
-def _parse(texts: list[str], form: str, style: Style | None = None) -> Floats:
-    if form in (*DATE_FORMS, "durations"):
-        dates = pd.Series([to_iso(text, form) for text in texts], dtype=object)
+def _parse(texts: list[str], notation: Notation) -> Floats:
+    if notation.form in (*DATE_FORMS, "durations"):
+        dates = pd.Series([to_iso(text, notation.form) for text in texts], dtype=object)
         found = read_values(pd.to_datetime(dates, format="ISO8601", utc=True, errors="coerce"))
         assert found.numbers is not None
         return found.numbers
-    bare = _bare(texts, style)
-    plain = pd.Series([to_plain(text, form) for text in bare] if form else bare, dtype=object)
+    plain = pd.Series([notation.plain(text) for text in texts], dtype=object)
     return np.asarray(pd.to_numeric(plain, errors="coerce").to_numpy(dtype=np.float64))

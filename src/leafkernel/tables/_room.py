@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow
 
 from leafkernel import _memory
-from leafkernel.tables._signs import UNSTATED, Stated
+from leafkernel.tables._notation import UNSTATED, Stated
 from leafkernel.tables.errors import FileError
 
 # A cell costs its value, a copy of it as a feature, and one on the way.

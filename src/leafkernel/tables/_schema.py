@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from leafkernel._validation import warn
-from leafkernel.tables._amounts import Style
 from leafkernel.tables._frames import Table
 from leafkernel.tables._missing import missing_notes
+from leafkernel.tables._notation import PLAIN, Notation
 from leafkernel.tables._values import Array, Floats, Mask, Values, codes_of, object_array
 
 
@@ -22,9 +22,20 @@ class Column:
     name: Any  # or its place in an array
     kind: str  # "number" or "category"
     categories: tuple[Any, ...] | None = None  # what the codes mean; None for numbers
-    form: str = ""  # how numbers are written in the file, as in Values
-    style: Style | None = None  # what is around them there
+    notation: Notation = PLAIN  # how numbers are written in the file
     is_integer: bool = False  # its type says that it holds whole numbers
+
+    @classmethod
+    def of(cls, name: str, kind: str, values: Values) -> Column:
+        """Return what the values of a file's column tell of it."""
+        if kind == "category":
+            return cls(name, kind, values.categories())
+        return cls(name, kind, notation=values.notation)
+
+    @property
+    def form(self) -> str:
+        """The form in which numbers are written."""
+        return self.notation.form
 
     @property
     def label(self) -> str:
@@ -84,7 +95,7 @@ class Schema:
 
 
 def _learn(table: Table, j: int, *, listed: bool) -> Column:
-    values, name = table.values[j], table.name(j)
+    values, name = table.values[j], table.names[j]
     if values.form:  # dates, and lengths of time
         raise TypeError(
             f"column {name!r} of type {table.column(j).dtype} holds neither numbers nor "

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from leafkernel.tables._amounts import Style
 from leafkernel.tables._dates import DATE_FORMS
 from leafkernel.tables._missing import is_missing
+from leafkernel.tables._notation import PLAIN, Notation
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
@@ -42,14 +42,15 @@ class Values:
     objects: Array | None = None  # as they came
     order: tuple[Any, ...] | None = None  # categories in an order that the type gives
     nested: bool = False  # lists and such are among the objects, which are only shown
-    # How numbers were written: one of NUMBER_FORMS, of DATE_FORMS, or "durations".
-    form: str = ""
-    unsure: bool = False  # nothing told which of two forms it is
-    style: Style | None = None  # the currency, percent sign or brackets around the numbers
-    units: tuple[str, ...] = ()  # the currencies, if there are several: then it stays text
+    notation: Notation = PLAIN  # how numbers were written
     counts: dict[str, int] = field(default_factory=dict)  # "not numbers", "too large": now missing
     strays: Counter[str] = field(default_factory=Counter)  # the texts that are not numbers
     words: Counter[str] = field(default_factory=Counter)  # the texts that stand for missing values
+
+    @property
+    def form(self) -> str:
+        """The form in which numbers were written."""
+        return self.notation.form
 
     @cached_property
     def texts(self) -> Array | None:
@@ -113,9 +114,9 @@ def read_values(column: Any) -> Values:
     if array.dtype.kind in "uif":
         return Values(array.astype(np.float64))
     if array.dtype.kind == "M":
-        return Values(_days(array - np.datetime64(0, "s")), form="dates")
+        return Values(_days(array - np.datetime64(0, "s")), notation=Notation("dates"))
     if array.dtype.kind == "m":
-        return Values(_days(array), form="durations")
+        return Values(_days(array), notation=Notation("durations"))
     objects = object_array(None if is_missing(value) else value for value in array)
     words = Counter(x.strip() for x in array[_is_none(objects)] if isinstance(x, str) and x.strip())
     kinds = {type(value) for value in objects if value is not None}

@@ -12,11 +12,10 @@ import pandas as pd
 
 from leafkernel._files import open_whole
 from leafkernel._validation import shorten
-from leafkernel.tables._amounts import read_amount
 from leafkernel.tables._findings import unique_names
 from leafkernel.tables._formats import suffix_of
 from leafkernel.tables._missing import is_missing, quote
-from leafkernel.tables._signs import SPACES
+from leafkernel.tables._notation import SPACES, read_amount
 from leafkernel.tables.errors import FileError
 
 TYPED_FORMATS = (".parquet", ".feather")

@@ -29,7 +29,7 @@ def embed(talk: Talk, options: Embed) -> None:
     if model.random_state is None:
         talk.note("UMAP of so many rows runs on all threads, and differs a little every time.")
     columns = {f"{chosen}_{i + 1}": points for i, points in enumerate(model.embedding_.T)}
-    frame = pd.DataFrame({**study.names(), **columns, "target": study.shown(study.y)})
+    frame = pd.DataFrame({**study.prepared.names(), **columns, "target": study.shown(study.y)})
     scheme = model.proximity.scheme_.name
     about = {**study.about(scheme), "method": chosen}
     talk.result(frame, options, lines=study.lines(scheme), about=about)

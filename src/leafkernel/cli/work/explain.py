@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 
-from leafkernel.cli._explained import Explained, explain_rows
-from leafkernel.cli._new import taking_rows
+from leafkernel._validation import shorten
+from leafkernel.cli._explained import ColumnNames, Explained, explain_rows
 from leafkernel.cli._output import Talk
-from leafkernel.cli._reasons import ColumnNames
-from leafkernel.cli._rows import find_row
-from leafkernel.cli._train import Plan, Study, fit, plan
+from leafkernel.cli._train import Plan, Study, fit, plan, taking_rows
 from leafkernel.cli._words import say
 from leafkernel.cli.commands import Explain
-from leafkernel.cli.errors import OptionError
+from leafkernel.cli.errors import OptionError, TableError
+from leafkernel.tables._missing import quote
 from leafkernel.tables.files import call
+from leafkernel.tables.preparation import Rows
 
+# "row 3" is a number even where the names of rows are numbers, too.
+_NUMBER = re.compile(r"(?:row\s+)?(\d{1,18})", re.IGNORECASE)
 _MOST_ROWS = 100  # of another table that are explained at once
 
 
@@ -50,16 +54,59 @@ def explain(talk: Talk, options: Explain) -> None:
 
 def _find(talk: Talk, planned: Plan, row: str | None, file: str) -> list[int]:
     """Return the places of the rows to explain, among the training rows or the new ones."""
-    prepared, new = planned.prepared, planned.new
-    numbers, ids = (prepared.rows, prepared.ids) if new is None else (new.names["row"], new.ids)
+    prepared, asked = planned.prepared, planned.rows
     if row is not None:
-        return [find_row(talk, row, numbers, ids, file=file, id_name=prepared.id_name)]
-    if len(numbers) > _MOST_ROWS:
+        return [_find_row(talk, row, asked, file=file, id_name=prepared.id_name)]
+    if len(asked.rows) > _MOST_ROWS:
         raise OptionError(
-            f"--new {file} has {len(numbers):,} rows, and at most {_MOST_ROWS} can be explained at "
-            "once. Choose one with --row. The command neighbors lists similar rows of all of them."
+            f"--new {file} has {len(asked.rows):,} rows, and at most {_MOST_ROWS} can be explained "
+            "at once. Choose one with --row. The command neighbors lists similar rows of all of "
+            "them."
         )
-    return list(range(len(numbers)))
+    return list(range(len(asked.rows)))
+
+
+def _find_row(talk: Talk, row: str, rows: Rows, *, file: str, id_name: str) -> int:
+    """Return the place of a row among those that can be used, or say which rows there are.
+
+    ``row`` is a name in the column ``id_name``, a number in the file, or "row" and a number.
+    """
+    row, column = row.strip(), quote(id_name)
+    names = [] if rows.ids is None else [str(name) for name in rows.ids]
+    named = [i for i, name in enumerate(names) if name.strip() == row]
+    match = _NUMBER.fullmatch(row)
+    numbered = [] if match is None else np.flatnonzero(rows.rows == int(match[1])).tolist()
+    if len(named) == 1:
+        if numbered and numbered != named and row.isdigit():
+            talk.note(
+                f"--row {row} was taken as a name in column {column}. For the row with "
+                f"this number in the file, use --row 'row {row}'."
+            )
+        return named[0]
+    if named and not set(numbered) & set(named):
+        listed = shorten([f"'row {rows.rows[i]}'" for i in named])
+        raise TableError(
+            f"--row {row}: {len(named):,} rows of {file} have that name in column "
+            f"{column}. Give the number of one of them: {listed}."
+        )
+    if numbered:
+        return int(numbered[0])
+    last = int(rows.rows.max())
+    if match is not None and int(match[1]) <= last:
+        raise TableError(
+            f"--row {row}: this row of {file} was not used for training, because its target is "
+            "missing or because --max-rows left it out. Choose another row, or give it with --new."
+        )
+    known, meant = "", ""
+    if names:
+        listed = shorten([quote(name) for name in names], most=3)
+        known = f", and names in column {column} ({listed})"
+        alike = [name for name in names if name.strip().casefold() == row.casefold()]
+        meant = f" Did you mean {quote(alike[0])}?" if alike else ""
+    raise TableError(
+        f"--row {row}: {file} has no such row. Its rows have the numbers 0 to {last:,}{known}. "
+        f"Give one of them.{meant}"
+    )
 
 
 def _table(study: Study, told: list[Explained]) -> pd.DataFrame:
@@ -67,9 +114,9 @@ def _table(study: Study, told: list[Explained]) -> pd.DataFrame:
     parts = [
         pd.DataFrame(
             {
-                **{name: each.about[name] for name in study.names_asked()},
+                **{name: each.about[name] for name in study.rows.names()},
                 "rank": np.arange(1, len(each.found.rows) + 1),
-                **study.names(each.found.rows, prefix="neighbor"),
+                **study.prepared.names(each.found.rows, prefix="neighbor"),
                 "neighbor_target": study.shown(study.y)[each.found.rows],
                 "proximity": each.found.proximities,
                 "share": each.found.shares,

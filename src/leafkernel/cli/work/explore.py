@@ -7,9 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from leafkernel._memory import format_bytes
-from leafkernel.cli._new import taking_rows
 from leafkernel.cli._output import Talk, check_place
-from leafkernel.cli._train import begin
+from leafkernel.cli._train import begin, taking_rows
 from leafkernel.cli.commands import Explore
 from leafkernel.cli.errors import FileError, OptionError
 from leafkernel.explorer import build_report
@@ -33,8 +32,8 @@ def explore(talk: Talk, options: Explore) -> None:
     if study.new is not None:
         with taking_rows(study.new):
             study.prox.kneighbors(study.new.X, 1)
-        shown = study.new.shown(prepared)
-        added = {"X_new": study.new.X, "shown_new": shown, "ids_new": study.new.ids}
+        new = study.new
+        added = {"X_new": new.X, "shown_new": new.shown, "ids_new": new.ids}
     report = build_report(
         study.prox,
         study.X,

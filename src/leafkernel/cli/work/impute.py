@@ -10,16 +10,15 @@ import pandas as pd
 
 from leafkernel._validation import shorten
 from leafkernel.cli._output import Talk
-from leafkernel.cli._target import find_column
-from leafkernel.cli._wanted import ignored
-from leafkernel.cli.columns import Prepared, prepare
 from leafkernel.cli.commands import Impute
 from leafkernel.tables._copying import TextCopy
 from leafkernel.tables._findings import Findings, clean_names
 from leafkernel.tables._formats import suffix_of
 from leafkernel.tables._gaps import GappyColumn
+from leafkernel.tables._target import find_columns
 from leafkernel.tables._writing import TYPED_FORMATS
 from leafkernel.tables.files import call, open_source, read_source
+from leafkernel.tables.preparation import Prepared, prepare
 from leafkernel.tasks import ProximityImputer
 
 
@@ -49,11 +48,7 @@ def impute(talk: Talk, options: Impute) -> None:
         task = None if options.task is None else options.task.value
         prepared = prepare(frame, target, task=task, kinds=kinds)
     names = clean_names(frame.columns, Findings())
-    kinds = {find_column(name, names, "--as"): kind for name, kind in kinds.items()}
-    dropped = [
-        *(find_column(name, names, "--drop") for name in options.drop or ()),
-        *ignored(kinds),
-    ]
+    kinds, dropped = find_columns(names, kinds, options.drop or ())
     columns = _columns(talk, frame, names, {target, *dropped}, kinds)
     from_text = source.is_text
     if typed and from_text:
@@ -131,13 +126,11 @@ def _fill(
         return {j: filled[str(j)] for j in columns}
     # Rows without a target are filled as new rows would be.
     known = np.isin(np.asarray(frame.index), prepared.rows)
-    filled = imputer.fit_transform(X[known].reset_index(drop=True), prepared.target)
-    found = {}
-    unknown = None if known.all() else imputer.transform(X[~known].reset_index(drop=True))
-    for j in columns:
-        whole = np.empty(len(X), dtype=object)
-        whole[known] = np.asarray(filled[str(j)])
-        if unknown is not None:
-            whole[~known] = np.asarray(unknown[str(j)])
-        found[j] = whole
-    return found
+    parts = [imputer.fit_transform(X[known].reset_index(drop=True), prepared.target)]
+    if not known.all():
+        parts.append(imputer.transform(X[~known].reset_index(drop=True)))
+    order = np.argsort(np.concatenate([np.flatnonzero(known), np.flatnonzero(~known)]))
+    return {
+        j: np.concatenate([np.asarray(part[str(j)], dtype=object) for part in parts])[order]
+        for j in columns
+    }

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from leafkernel.cli._new import taking_rows
 from leafkernel.cli._output import Talk
-from leafkernel.cli._train import begin
+from leafkernel.cli._train import begin, taking_rows
 from leafkernel.cli.commands import Neighbors
 
 
@@ -24,9 +23,9 @@ def neighbors(talk: Talk, options: Neighbors) -> None:
     near = rows.ravel()
     frame = pd.DataFrame(
         {
-            **{name: np.repeat(values, k) for name, values in study.names_asked().items()},
+            **{name: np.repeat(values, k) for name, values in study.rows.names().items()},
             "rank": np.tile(np.arange(1, k + 1), m),
-            **study.names(near, prefix="neighbor"),
+            **study.prepared.names(near, prefix="neighbor"),
             "proximity": similarity.ravel(),
             "neighbor_target": study.shown(study.y)[near],
         }

@@ -21,7 +21,7 @@ def outliers(talk: Talk, options: Outliers) -> None:
     score = outlier_scores(study.prox, study.y, X=study.X, convention=options.convention.value)
     frame = pd.DataFrame(
         {
-            **study.names(),
+            **study.prepared.names(),
             "target": study.shown(study.y),
             "prediction": study.shown(study.predicted),
             "score": score,

@@ -14,15 +14,14 @@ import pandas as pd
 from leafkernel import LeafkernelWarning
 from leafkernel._validation import shorten
 from leafkernel.cli._models import own_numbers, own_probabilities
-from leafkernel.cli._new import NewRows, taking_rows
 from leafkernel.cli._output import Talk
-from leafkernel.cli._train import Study, fit, plan
-from leafkernel.cli.columns import Prepared
+from leafkernel.cli._train import NewRows, Study, fit, plan, taking_rows
 from leafkernel.cli.commands import Predict
 from leafkernel.cli.errors import OptionError, TableError
 from leafkernel.tables._dates import DATE_FORMS
 from leafkernel.tables._missing import quote
 from leafkernel.tables.files import call
+from leafkernel.tables.preparation import Prepared
 from leafkernel.tasks import ProximityClassifier, ProximityRegressor, trust_scores
 
 Array = npt.NDArray[Any]
@@ -33,27 +32,13 @@ _ROUNDING = 1e-9  # of a quotient like 0.9 / 0.1, which is 9 and a little
 
 @dataclass
 class Predictions:
-    """What is said of the rows.
+    """What is said of the rows."""
 
-    Attributes
-    ----------
-    predicted : ndarray of shape (m,)
-        Classes (None where unknown), or numbers (NaN where unknown).
-    columns : dict
-        The columns of the result that follow the prediction.
-    interval : tuple of ndarray of shape (m,) or None
-        The ends of the intervals, NaN where unknown; None for classes.
-    lines : dict
-        More for the summary.
-    about : dict
-        More for the JSON document.
-    """
-
-    predicted: Array
-    columns: dict[str, Any] = field(default_factory=dict)
-    interval: tuple[Array, Array] | None = None
-    lines: dict[str, str] = field(default_factory=dict)
-    about: dict[str, Any] = field(default_factory=dict)
+    predicted: Array  # classes (None where unknown), or numbers (NaN where unknown)
+    columns: dict[str, Any] = field(default_factory=dict)  # that follow the prediction
+    interval: tuple[Array, Array] | None = None  # both ends, NaN where unknown; None for classes
+    lines: dict[str, str] = field(default_factory=dict)  # more for the summary
+    about: dict[str, Any] = field(default_factory=dict)  # more for the JSON document
 
 
 def predict(talk: Talk, options: Predict) -> None:
@@ -61,7 +46,7 @@ def predict(talk: Talk, options: Predict) -> None:
     planned = plan(talk, options)
     share = _check_coverage(planned.prepared, options.coverage)
     study = fit(talk, options, planned)
-    target = study.y if study.new is None else study.new.target(study.prepared)
+    target = study.rows.target
     talk.step("predictions")
     with taking_rows(study.new):
         is_classes = study.prepared.task == "classification"
@@ -72,10 +57,10 @@ def predict(talk: Talk, options: Predict) -> None:
             who, them = ("1 row has", "it") if n == 1 else (f"{n:,} rows have", "them")
             talk.note(study.no_prediction(who, them))
     else:
-        _score(talk, study, study.new, target, found)
+        _score(talk, study, study.new, found)
     frame = pd.DataFrame(
         {
-            **study.names_asked(),
+            **study.rows.names(),
             **({} if target is None else {"target": study.shown(target)}),
             "prediction": study.shown(found.predicted),
             **found.columns,
@@ -183,11 +168,9 @@ def _covered(target: Array, low: Array, high: Array) -> float:
     return float(((low <= target) & (target <= high)).mean()) if len(target) else float("nan")
 
 
-def _score(
-    talk: Talk, study: Study, new: NewRows, target: Array | None, found: Predictions
-) -> None:
+def _score(talk: Talk, study: Study, new: NewRows, found: Predictions) -> None:
     """Compare the predictions of new rows with their targets, in words and in numbers."""
-    m = len(new.frame)
+    m, target = len(new.rows), new.target
     said = f"{call(new.path)}: {m:,} row{'s' * (m != 1)}"
     known = np.zeros(m, dtype=bool) if target is None else ~np.asarray(pd.isna(target), dtype=bool)
     n = int(known.sum())
@@ -206,9 +189,8 @@ def _score(
             covered = _covered(truth, *(end[known] for end in found.interval))
             scores |= {"r2": explained, "typical_error": error, "covered": covered}
             said += "; " if explained is None else f"; R² {explained:.3f}, "
-            said += (
-                f"typical error {error:.4g}{' days' * (study.prepared.target_form in DATE_FORMS)}"
-            )
+            days = " days" * (study.prepared.target_column.form in DATE_FORMS)
+            said += f"typical error {error:.4g}{days}"
             said += f"; the intervals hold {covered:.1%} of the targets"
     found.lines["new rows"], found.about["new"] = said, scores
 

@@ -31,7 +31,7 @@ def prototypes(talk: Talk, options: Prototypes) -> None:
         {
             "class": np.array(labels, dtype=object)[found.labels],
             "rank": gains.cumcount() + 1,
-            **study.names(found.rows),
+            **study.prepared.names(found.rows),
             "stands_for": _share_out(prox, codes, found),
             "class_size": sizes,
             # Mean proximity of the class to the nearest of its prototypes so far.

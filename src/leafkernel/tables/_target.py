@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,15 +12,17 @@ import numpy.typing as npt
 import pandas as pd
 
 from leafkernel._validation import shorten, suggest
-from leafkernel.cli._limits import MIN_ROWS
-from leafkernel.cli.errors import TableError
+from leafkernel.tables import MIN_ROWS
 from leafkernel.tables._dates import DATE_FORMS
 from leafkernel.tables._findings import Findings
 from leafkernel.tables._kinds import read_as, settle
 from leafkernel.tables._missing import quote
-from leafkernel.tables._signs import Signs
-from leafkernel.tables._values import Values, read_feature
+from leafkernel.tables._notation import Signs
+from leafkernel.tables._schema import Column
+from leafkernel.tables._values import Mask, Values, read_feature
+from leafkernel.tables.errors import TableError
 
+_MAX_CLASSES = 100
 _FEW_NUMBERS = 20  # different whole numbers that still are classes
 _ROWS_A_NUMBER = 5
 _WHOLE_NUMBER = re.compile(r"[-+]?\d+")
@@ -38,7 +41,75 @@ def find_column(name: str, names: list[str], what: str) -> str:
     raise TableError(f"There is no column {quote(name)} for {what}.{said} Columns: {listed}.")
 
 
-def read_target(
+def find_columns(
+    names: list[str], kinds: Mapping[str, str], drop: Iterable[str]
+) -> tuple[dict[str, str], list[str]]:
+    """Return what columns are to be read as, and the columns to leave out, if all are there."""
+    known = {find_column(name, names, "--as"): kind for name, kind in kinds.items()}
+    ignored = [name for name, kind in known.items() if kind == "ignore"]
+    return known, [*(find_column(name, names, "--drop") for name in drop), *ignored]
+
+
+def name_classes(labels: Iterable[Any], classes: Iterable[str]) -> list[str | None]:
+    """Return labels as the table writes them, where they are among its classes; None stays."""
+    exact = {str(label): str(label) for label in classes}
+    alike = {class_key(label): label for label in exact}
+    return [
+        None if label is None else exact.get(str(label), alike.get(class_key(label), str(label)))
+        for label in labels
+    ]
+
+
+def class_key(label: Any) -> str:
+    """Return what is the same for a class however it was read: 01, 1 and 1.0, or TRUE and True."""
+    text = str(label).strip()
+    try:
+        return str(float(text))
+    except ValueError:
+        return text.casefold()
+
+
+@dataclass(frozen=True)
+class Target:
+    """A target that can be learned."""
+
+    column: Column
+    task: str  # "classification" or "regression"
+    kept: Mask  # the rows that have a target
+    values: npt.NDArray[Any]  # of these rows: labels (str) or numbers (float64)
+    notes: list[str]
+
+
+def learn_target(series: Any, name: str, *, findings: Findings, **stated: Any) -> Target:
+    """Read a target and refuse one that cannot be learned.
+
+    ``stated`` is what is known of it: the ``task``, the ``signs`` in its numbers and its ``kind``,
+    each None where nobody said it.
+    """
+    values, task, why = _read_target(series, name, findings=findings, **stated)
+    kept = ~values.missing()
+    n, gone = int(kept.sum()), int((~kept).sum())
+    check_rows(n, len(series))
+    notes = why
+    if gone:
+        rows = "1 row was" if gone == 1 else f"{gone:,} rows were"
+        notes = [f"{rows} left out because the target {quote(name)} is missing there.", *why]
+    if task == "classification":
+        labels = values.labels()[kept]
+        notes = [*notes, *_check_classes(labels, name, are_numbers=values.numbers is not None)]
+        column = Column.of(name, "category", values)
+        return Target(column, task, kept, labels.astype(str), notes)
+    assert values.numbers is not None
+    numbers = values.numbers[kept]
+    if numbers.min() == numbers.max():
+        raise TableError(
+            f"The target {quote(name)} is {numbers[0]:g} in all {n:,} rows that can be used, so "
+            "there is nothing to learn. Choose another column with --target."
+        )
+    return Target(Column.of(name, "number", values), task, kept, numbers, notes)
+
+
+def _read_target(
     series: Any,
     name: str,
     *,
@@ -121,7 +192,8 @@ def _infer_task(values: Values, name: str) -> tuple[str, str]:
     present = values.numbers[~np.isnan(values.numbers)]
     n_distinct = len(pd.unique(present))
     few = n_distinct <= min(_FEW_NUMBERS, max(len(present) / _ROWS_A_NUMBER, 2))
-    if few and (present == np.floor(present)).all() and not values.form and values.style is None:
+    few = few and not values.form and (present == np.floor(present)).all()
+    if few and not values.notation.is_amount:
         return "classification", (
             f"The target {name} has {n_distinct} different whole numbers, which were taken as "
             "classes; use --task regression to predict the number."
@@ -130,13 +202,8 @@ def _infer_task(values: Values, name: str) -> tuple[str, str]:
     return "regression", f"The target {name} holds {what}: this is regression."
 
 
-def check_classes(
-    labels: npt.NDArray[Any], name: str, *, max_classes: int, advice: str
-) -> list[str]:
-    """Refuse classes that cannot be learned; return notes on those that hardly can.
-
-    ``advice`` says what to do about too many classes.
-    """
+def _check_classes(labels: npt.NDArray[Any], name: str, *, are_numbers: bool) -> list[str]:
+    """Refuse classes that cannot be learned; return notes on those that hardly can."""
     classes, counts = np.unique(labels, return_counts=True)
     if len(classes) == 1:
         raise TableError(
@@ -144,9 +211,14 @@ def check_classes(
             f"{len(labels):,} rows that can be used, so there is nothing to learn. Choose another "
             "column with --target."
         )
-    if len(classes) > max_classes:
+    if len(classes) > _MAX_CLASSES:
+        advice = (
+            "Use --task regression, or put similar values together."
+            if are_numbers
+            else "Put similar classes together, or choose another column with --target."
+        )
         raise TableError(
-            f"The target {quote(name)} has {len(classes):,} classes; more than {max_classes} are "
+            f"The target {quote(name)} has {len(classes):,} classes; more than {_MAX_CLASSES} are "
             f"not shown well. {advice}"
         )
     if counts.max() == 1:

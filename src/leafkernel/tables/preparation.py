@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,92 +11,174 @@ import numpy.typing as npt
 import pandas as pd
 
 from leafkernel._validation import shorten
-from leafkernel.cli._target import check_classes, check_rows, find_column, read_target
-from leafkernel.cli._wanted import ignored
-from leafkernel.cli.errors import TableError
-from leafkernel.tables._amounts import Style
 from leafkernel.tables._findings import Findings, clean_names
 from leafkernel.tables._kinds import as_numbers, understand
 from leafkernel.tables._missing import quote
+from leafkernel.tables._notation import Signs
 from leafkernel.tables._schema import Column
-from leafkernel.tables._signs import Signs
-from leafkernel.tables._values import Floats, Mask, Values, as_shown, codes_of, read_feature
+from leafkernel.tables._target import (
+    check_rows,
+    find_column,
+    find_columns,
+    learn_target,
+    name_classes,
+)
+from leafkernel.tables._values import (
+    Floats,
+    Values,
+    as_shown,
+    codes_of,
+    object_array,
+    read_feature,
+)
+from leafkernel.tables.errors import TableError
 
-__all__ = ["Column", "Prepared", "prepare"]
+__all__ = ["Column", "Prepared", "Rows", "prepare"]
 
-_MAX_CLASSES = 100
 _ROWS_A_VALUE = 10  # of a feature that tells the class, so that it does not by chance
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """A table that is ready for a forest and for people."""
+class Rows:
+    """Rows of a table that are ready for a forest and for people."""
 
     # Numbers as they are, categories as codes, NaN where missing: shape (n, n_features).
     features: Any
-    columns: tuple[Column, ...]  # the features, in order
     # The same rows for people: the features (numbers, or text with None where missing), then
     # columns that are no features, as text.
     shown: Any
-    target: npt.NDArray[Any]  # labels (str) or numbers (float64)
-    target_name: str
-    target_form: str  # how its numbers are written in the file, as in Column
-    task: str  # "classification" or "regression"
+    # Labels (str) or numbers (float64), None or NaN where missing; None if there are no targets.
+    target: npt.NDArray[Any] | None
     ids: npt.NDArray[np.object_] | None  # names of the rows; None: they have only numbers
-    id_name: str  # the column that names the rows; "row" if there is none
     rows: npt.NDArray[np.int64]  # the number of each row in the file, from 0
     notes: tuple[str, ...]  # what was done to the table, in sentences
-    target_style: Style | None = None
 
-    def encode(self, frame: Any) -> Any:
-        """Return the features of another table with the same columns.
+    def names(self, rows: npt.NDArray[Any] | None = None, prefix: str = "") -> dict[str, Any]:
+        """Return the columns that say which rows these are: numbers in the file, and names."""
+        rows = np.arange(len(self.rows)) if rows is None else rows
+        columns: dict[str, Any] = {prefix or "row": self.rows[rows]}
+        if self.ids is not None:
+            columns[f"{prefix}_id" if prefix else "id"] = self.ids[rows]
+        return columns
 
-        Columns that are no features may be missing in it. Categories that are not known become
-        missing. ``features.attrs["notes"]`` lists what a reader should know.
+
+@dataclass(frozen=True)
+class Prepared(Rows):
+    """A table to learn from, and how other tables are read like it."""
+
+    target: npt.NDArray[Any]  # without missing values
+    target_column: Column
+    columns: tuple[Column, ...]  # the features, in order
+    task: str  # "classification" or "regression"
+    id_name: str  # the column that names the rows; "row" if there is none
+
+    @property
+    def target_name(self) -> str:
+        """The name of the target."""
+        return str(self.target_column.name)
+
+    def read(self, frame: Any, needed: Iterable[str] | None = None) -> Rows:
+        """Read another table with the same columns like this one.
+
+        Only the columns that are needed must be there. Categories that are not known are missing
+        as features, and shown as they are.
+
+        Parameters
+        ----------
+        frame : DataFrame of shape (m, columns)
+            The other table, as ``read_file`` gives it.
+        needed : iterable of str or None, default=None
+            The columns that a model takes as they are shown; None: it takes the features.
+
+        Returns
+        -------
+        rows : Rows
+            Its rows. The target is None if the table has none.
 
         Raises
         ------
         TableError
-            If a feature is not among the columns.
+            If a column that is needed is not among the columns.
 
         Examples
         --------
         >>> import pandas as pd
-        >>> from leafkernel.cli.columns import prepare
+        >>> from leafkernel.tables.preparation import prepare
         >>> frame = pd.DataFrame({"leg": ["six", "two"] * 10, "kind": ["ant", "bird"] * 10})
-        >>> new = prepare(frame, "kind").encode(pd.DataFrame({"leg": ["two", "ten"]}))
-        >>> new["leg"].tolist(), new.attrs["notes"]  # doctest: +ELLIPSIS
-        ([1.0, nan], ["Column 'leg' (1 value) holds categories that the forest has not seen, ...
+        >>> new = prepare(frame, "kind").read(pd.DataFrame({"leg": ["two", "ten"]}))
+        >>> new.features["leg"].tolist(), new.notes  # doctest: +ELLIPSIS
+        ([1.0, nan], ("Column 'leg' (1 value) holds categories that the forest has not seen, ...
         """
         names = clean_names(frame.columns, Findings())
-        absent = [quote(column.name) for column in self.columns if column.name not in names]
+        found = {name: frame.iloc[:, j] for j, name in enumerate(names)}
+        who = "forest" if needed is None else "model"
+        wanted = [column.name for column in self.columns] if needed is None else list(needed)
+        absent = [quote(name) for name in wanted if name not in found]
         if absent:
             raise TableError(
-                f"The other table has no column {shorten(absent)}, which the forest needs. Its "
+                f"The other table has no column {shorten(absent)}, which the {who} needs. Its "
                 f"columns: {shorten([quote(name) for name in names], most=10)}."
             )
-        findings = Findings()
-        features = {
-            column.name: _encode(frame.iloc[:, names.index(column.name)], column, findings)
-            for column in self.columns
-        }
-        encoded = pd.DataFrame(features, columns=[column.name for column in self.columns])
-        encoded.attrs["notes"] = [*frame.attrs.get("notes", []), *findings.sentences()]
-        return encoded
+        findings, rows = Findings(), _row_numbers(frame)
+        known = {column.name: column for column in self.columns}
+        features: dict[str, Any] = {}
+        shown: dict[str, Any] = {}
+        for name in (each for each in self.shown.columns if each in found):
+            if name not in known:
+                shown[name] = _written(found[name])
+                continue
+            column, values = known[name], _read_like(known[name], read_feature(found[name]))
+            features[name], shown[name] = _encode(column, values), _show(column, values)
+            if name in wanted:
+                findings.add_losses(name, values)
+            unknown = int((np.isnan(features[name]) & ~values.missing()).sum())
+            if unknown and needed is None:
+                findings.add_count("unknown", name, unknown)
+        ids = None
+        if self.ids is not None and self.id_name in found:
+            ids = row_names(found[self.id_name], rows)
+        index = range(len(frame))
+        return Rows(
+            pd.DataFrame(features, index).reindex(columns=self.features.columns),
+            pd.DataFrame(shown, index).reindex(columns=self.shown.columns),
+            self._read_target(found.get(self.target_name)),
+            ids,
+            rows,
+            (*frame.attrs.get("notes", ()), *findings.sentences()),
+        )
+
+    def _read_target(self, series: Any) -> npt.NDArray[Any] | None:
+        """Return other targets, with classes as they are written in this table if it has them."""
+        if series is None or (values := read_feature(series)).missing().all():
+            return None
+        if self.task == "regression":
+            return _read_like(self.target_column, values).numbers
+        return object_array(name_classes(values.labels(), np.unique(self.target)))
 
 
-def _encode(series: Any, column: Column, findings: Findings) -> Floats:
-    values = read_feature(series)
+def _read_like(column: Column, values: Values) -> Values:
+    """Return the values of another table's column, read as those of this column were."""
     if column.categories is not None:
-        codes = codes_of(values.labels(), column.categories)
-        unknown = int((np.isnan(codes) & ~values.missing()).sum())
-        if unknown:
-            findings.add_count("unknown", column.name, unknown)
-        return codes
-    values = as_numbers(values, column.form, column.style)
-    findings.add_losses(column.name, values)
+        return values
+    return as_numbers(values, column.notation)
+
+
+def _encode(column: Column, values: Values) -> Floats:
+    if column.categories is not None:
+        return codes_of(values.labels(), column.categories)
     assert values.numbers is not None
     return values.numbers
+
+
+def _show(column: Column, values: Values) -> Any:
+    if column.categories is not None:
+        return pd.Series(values.labels(), dtype=object)
+    assert values.numbers is not None
+    return pd.Series(as_shown(values.numbers, column.form))
+
+
+def _written(series: Any) -> Any:
+    return pd.Series(read_feature(series).written(), dtype=object)
 
 
 def prepare(
@@ -144,7 +226,7 @@ def prepare(
     Examples
     --------
     >>> import pandas as pd
-    >>> from leafkernel.cli.columns import prepare
+    >>> from leafkernel.tables.preparation import prepare
     >>> frame = pd.DataFrame({"size": ["1,5", "2,5"] * 10, "kind": ["ant", "bee"] * 10})
     >>> prepare(frame, "kind").features["size"].tolist()[:2]
     [1.5, 2.5]
@@ -153,8 +235,7 @@ def prepare(
     names = clean_names(frame.columns, findings)
     place = {name: i for i, name in enumerate(names)}
     find_column(target, names, "the target")
-    kinds = {find_column(name, names, "--as"): kind for name, kind in (kinds or {}).items()}
-    dropped = [*(find_column(name, names, "--drop") for name in drop), *ignored(kinds)]
+    kinds, dropped = find_columns(names, kinds or {}, drop)
     if id_column is not None:
         find_column(id_column, names, "--id")
     if target in dropped or target == id_column:
@@ -164,105 +245,86 @@ def prepare(
         )
     check_rows(len(frame), len(frame))
 
-    series = frame.iloc[:, place[target]]
     signs = frame.attrs.get("signs", {})
-    values, task, why = read_target(
-        series,
+    learned = learn_target(
+        frame.iloc[:, place[target]],
         target,
         task=task,
         findings=findings,
         signs=signs.get(place[target]),
         kind=kinds.get(target),
     )
-    kept = ~values.missing()
-    check_rows(int(kept.sum()), len(frame))
-    notes = [*frame.attrs.get("notes", []), *_missing_note(target, kept), *why]
-    labels, more = _target(values, kept, target, task)
-
+    kept = np.flatnonzero(learned.kept)
     rows = _row_numbers(frame)[kept]
     rest = [name for name in names if name != target and name not in dropped]
     table = _Sorted(rows, findings, id_column, frozenset(keep))
     for name in rest:
-        series = frame.iloc[np.flatnonzero(kept), place[name]]
+        series = frame.iloc[kept, place[name]]
         table.add(name, series, signs.get(place[name]), kinds.get(name))
     if not table.columns:
         raise TableError(_no_features(target, rest, findings))
     for name, feature in table.features.items():
-        if _tells(feature, labels):
+        if _tells(feature, learned.values):
             findings.add("leak", name)
+    notes = (*frame.attrs.get("notes", ()), *learned.notes, *findings.sentences(), *table.notes)
     return Prepared(
         features=pd.DataFrame(table.features),
         columns=tuple(table.columns),
         shown=pd.DataFrame({**table.shown, **table.others}),
-        target=labels,
-        target_name=target,
-        target_form=values.form if task == "regression" else "",
-        task=task,
+        target=learned.values,
+        target_column=learned.column,
+        task=learned.task,
         ids=table.ids,
         id_name=table.id_name,
         rows=rows,
-        notes=(*notes, *more, *findings.sentences(), *table.notes),
-        target_style=values.style if task == "regression" else None,
+        notes=notes,
     )
 
 
+@dataclass
 class _Sorted:
     """The columns of a table, sorted into features, others and the names of rows."""
 
-    def __init__(
-        self,
-        rows: npt.NDArray[np.int64],
-        findings: Findings,
-        id_column: str | None,
-        keep: frozenset[str],
-    ) -> None:
-        self.columns: list[Column] = []
-        self.features: dict[str, Floats] = {}
-        self.shown: dict[str, Any] = {}
-        self.others: dict[str, Any] = {}
-        self.ids: npt.NDArray[np.object_] | None = None
-        self.id_name = "row"
-        self.notes: list[str] = []
-        self._rows, self._findings, self._id_column = rows, findings, id_column
-        self._keep = keep
+    rows: npt.NDArray[np.int64]
+    findings: Findings
+    id_column: str | None
+    keep: frozenset[str]
+    columns: list[Column] = field(default_factory=list)
+    features: dict[str, Floats] = field(default_factory=dict)
+    shown: dict[str, Any] = field(default_factory=dict)
+    others: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    ids: npt.NDArray[np.object_] | None = None
+    id_name: str = "row"
 
     def add(self, name: str, series: Any, signs: Signs | None, wanted: str | None = None) -> None:
         """Put a column where it belongs.
 
         ``signs`` are those of its numbers, ``wanted`` is what the user says that it is.
         """
-        if name == self._id_column:
+        if name == self.id_column:
             self._name_rows(name, series)
-            self.others[name] = pd.Series(read_feature(series).written(), dtype=object)
+            self.others[name] = _written(series)
             return
-        values, kind = understand(name, series, signs, self._rows, wanted)
-        if name in self._keep and kind in ("empty", "constant", "id"):
+        values, kind = understand(name, series, signs, self.rows, wanted)
+        if name in self.keep and kind in ("empty", "constant", "id"):
             kind = "category" if values.numbers is None else "number"
         is_feature = kind in ("number", "category")
-        if is_feature or values.units:
-            self._findings.add_values(name, values)
+        if is_feature or values.notation.units:
+            self.findings.add_values(name, values)
         if is_feature:
-            self._add_feature(name, kind, values)
+            column = Column.of(name, kind, values)
+            self.columns.append(column)
+            self.features[name], self.shown[name] = _encode(column, values), _show(column, values)
             return
-        self._findings.add(kind, name)
+        self.findings.add(kind, name)
         if kind not in ("empty", "constant"):
-            self.others[name] = pd.Series(read_feature(series).written(), dtype=object)
-        if kind == "id" and self.ids is None and self._id_column is None:
+            self.others[name] = _written(series)
+        if kind == "id" and self.ids is None and self.id_column is None:
             self._name_rows(name, series)
 
-    def _add_feature(self, name: str, kind: str, values: Values) -> None:
-        if values.numbers is not None:
-            self.columns.append(Column(name, kind, form=values.form, style=values.style))
-            self.features[name] = values.numbers
-            self.shown[name] = pd.Series(as_shown(values.numbers, values.form))
-            return
-        labels, categories = values.labels(), values.categories()
-        self.columns.append(Column(name, kind, categories))
-        self.features[name] = codes_of(labels, categories)
-        self.shown[name] = pd.Series(labels, dtype=object)
-
     def _name_rows(self, name: str, series: Any) -> None:
-        self.ids, self.id_name = row_names(series, self._rows), name
+        self.ids, self.id_name = row_names(series, self.rows), name
         repeated = len(self.ids) - len(set(self.ids))
         if repeated:
             self.notes.append(
@@ -285,35 +347,6 @@ def _row_numbers(frame: Any) -> npt.NDArray[np.int64]:
     if pd.api.types.is_integer_dtype(index.dtype) and index.is_unique and index.min() >= 0:
         return np.asarray(index, dtype=np.int64)
     return np.arange(len(frame), dtype=np.int64)
-
-
-def _missing_note(target: str, kept: Mask) -> list[str]:
-    gone = int((~kept).sum())
-    if not gone:
-        return []
-    said = "1 row was" if gone == 1 else f"{gone:,} rows were"
-    return [f"{said} left out because the target {quote(target)} is missing there."]
-
-
-def _target(values: Values, kept: Mask, name: str, task: str) -> tuple[npt.NDArray[Any], list[str]]:
-    """Return the target of the rows that are kept, and notes on it."""
-    if task == "classification":
-        labels = values.labels()[kept]
-        advice = (
-            "Use --task regression, or put similar values together."
-            if values.numbers is not None
-            else "Put similar classes together, or choose another column with --target."
-        )
-        notes = check_classes(labels, name, max_classes=_MAX_CLASSES, advice=advice)
-        return labels.astype(str), notes
-    assert values.numbers is not None
-    numbers = values.numbers[kept]
-    if numbers.min() == numbers.max():
-        raise TableError(
-            f"The target {quote(name)} is {numbers[0]:g} in all {len(numbers):,} rows that can be "
-            "used, so there is nothing to learn. Choose another column with --target."
-        )
-    return numbers, []
 
 
 def _tells(feature: Floats, target: npt.NDArray[Any]) -> bool:
