@@ -190,11 +190,13 @@ def _check_factor(
         )
     if array.dtype.kind in "bu":
         return  # nothing else can be wrong with them
-    if np.isnan(array).any():
+    # Two passes, without arrays in between: a factor has millions of leaves.
+    low, high = np.min(array, initial=0), np.max(array, initial=0)
+    if np.isnan(low):
         raise ValueError(f"{where} returned NaN; leafkernel.schemes.ratio divides safely.")
-    if np.max(np.abs(array), initial=0) > np.finfo(np.float64).max:
+    if max(-low, high) > np.finfo(np.float64).max:
         raise ValueError(f"{where} returned weights that are infinite or too large for float64.")
-    if not signed and (array < 0).any():
+    if not signed and low < 0:
         raise ValueError(
             f"{where} returned negative weights; a proximity needs them >= 0, unless the scheme "
             "has signed = True."

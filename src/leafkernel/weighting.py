@@ -124,7 +124,8 @@ def _exponent(factor: Array | None) -> int:
     """Return the power of two of the largest entry where it is far from one, else 0."""
     if factor is None or factor.dtype.kind != "f":
         return 0
-    exponent = int(np.frexp(np.max(np.abs(factor), initial=0))[1])
+    largest = max(-np.min(factor, initial=0), np.max(factor, initial=0))
+    exponent = int(np.frexp(largest)[1])
     return exponent if abs(exponent) > _LARGEST_EXPONENT else 0
 
 

@@ -35,8 +35,6 @@ _SAME = 1e-8
 # few powers, make the leading pairs accurate.
 _MORE_VECTORS = 10
 _POWERS = 7
-#: Powers that do for the start of a layout, which moves all points anyway.
-FEW_POWERS = 2
 
 
 def top_eigenpairs(
@@ -45,7 +43,7 @@ def top_eigenpairs(
     k: int,
     *,
     solver: str = "auto",
-    powers: int = _POWERS,
+    rough: bool = False,
     random_state: Any = None,
 ) -> tuple[Array, Array]:
     """Return the k largest eigenvalues, falling, and their eigenvectors of shape (n, k).
@@ -61,8 +59,9 @@ def top_eigenpairs(
     solver : {"auto", "arpack", "randomized", "dense"}
         How. "auto" is dense for small n or nearly all pairs, else ARPACK. Where ARPACK cannot tell
         the pairs apart, it gives way to a dense solver, or to the randomised one with a warning.
-    powers : int
-        Powers of the operator for the randomized solver: more are more exact.
+    rough : bool
+        Whether the randomized solver may stop early. That does for the start of a layout, which
+        moves all points anyway.
     random_state : int or RandomState
         Seed of the first vectors.
 
@@ -85,7 +84,7 @@ def top_eigenpairs(
         except ArpackNoConvergence:
             values, vectors = _without_arpack(apply, n, k, rng)
     else:
-        values, vectors = _randomized(apply, n, k, rng, powers)
+        values, vectors = _randomized(apply, n, k, rng, rough=rough)
     order = np.argsort(values)[::-1]
     return values[order], _with_fixed_signs(vectors[:, order])
 
@@ -159,9 +158,10 @@ def _within(apply: Apply, basis: Array, k: int) -> tuple[Array, Array]:
 
 
 def _randomized(
-    apply: Apply, n: int, k: int, rng: Any, powers: int = _POWERS
+    apply: Apply, n: int, k: int, rng: Any, *, rough: bool = False
 ) -> tuple[Array, Array]:
-    width = min(k + _MORE_VECTORS, n)
+    more, powers = (2, 2) if rough else (_MORE_VECTORS, _POWERS)
+    width = min(k + more, n)
     basis = qr(apply(rng.normal(size=(n, width))), mode="economic")[0]
     for _ in range(powers):
         basis = qr(apply(basis), mode="economic")[0]

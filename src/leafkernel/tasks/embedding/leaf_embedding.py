@@ -29,7 +29,6 @@ from leafkernel.tasks.embedding._neighbor_maps import (
     UmapOfScores,
 )
 from leafkernel.tasks.embedding._phate import PhateOfKernel
-from leafkernel.tasks.embedding._spectrum import FEW_POWERS
 
 Array = npt.NDArray[Any]
 
@@ -216,10 +215,14 @@ class LeafEmbedding(Embedding):
         if self.method == "phate" or not prox.scheme_.divides_by_shared_oob:
             # Layouts and groups only begin here: to ten digits, as the default gives them, these
             # components would take longer than all the rest where leaves are small.
-            rough: dict[str, Any] = {"solver": "randomized", "random_state": seed}
-            if self.method != "phate":
-                rough["powers"] = FEW_POWERS
-            start = PrincipalMap.fit(LeafCoordinates(prox), n, few, **rough).scores
+            start = PrincipalMap.fit(
+                LeafCoordinates(prox),
+                n,
+                few,
+                solver="randomized",
+                rough=self.method != "phate",
+                random_state=seed,
+            ).scores
         if self.method == "phate" and start is not None:
             return PhateOfKernel(prox, start, k, random_state=seed, **options)
         options = {"n_components": k, **self._chance(prox, seed), **options}
