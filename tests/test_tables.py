@@ -81,7 +81,7 @@ def test_polars_keeps_its_types():
 
 
 def test_what_is_missing():
-    nothing = [None, np.nan, pd.NA, pd.NaT, np.datetime64("NaT"), *WORDS, " NA\t"]
+    nothing = [None, np.nan, pd.NA, pd.NaT, np.datetime64("NaT", "s"), *WORDS, " NA\t"]
     assert all(map(is_missing, nothing))
     assert not any(map(is_missing, [0, "0", False, "none", "Nan Madol", [], {}, np.zeros(0), "-"]))
 
