@@ -59,7 +59,7 @@ void for_each_groups(Offset n_groups, int n_threads, const Monitor& monitor, Per
 
 }  // namespace detail
 
-// Adds up, for each leaf, its entries, of whatever weight, and their weights.
+// Counts the entries of each leaf, also those of weight zero, and adds up their weights.
 inline void leaf_masses(const WeighedRows& rows, std::int64_t* counts, double* weights, int n_threads,
                         const Monitor& monitor) {
     const auto& incidence = rows.incidence;

@@ -1,4 +1,4 @@
-"""Models from files: whether one fits the table, what it takes of it, and its predictions."""
+"""Models from files: load one, check that it fits the table, encode the table, and predict."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def check_target(model: Any, prepared: Prepared, talk: Talk) -> None:
     )
 
 
-# --- what it predicts
+# --- predictions
 
 
 def own_probabilities(

@@ -45,7 +45,7 @@ def _said(*, asked: bool) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        # By what it has, for newer versions of Typer bring their own Click along.
+        # Not by its class: newer versions of Typer have their own copy of Click.
         if asked and hasattr(error, "format_message") and hasattr(error, "exit_code"):
             document = {"error": error.format_message(), "exit_code": error.exit_code}
             with suppress(FileError), writing_stdout():  # the first error matters

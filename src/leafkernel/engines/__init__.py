@@ -35,8 +35,8 @@ __all__ = [
 class Engine(Preparer, Protocol):
     """What an engine computes from a product.
 
-    An engine may keep what it needs: it prepares each index of reference samples once (a copy on a
-    device, say), and the index keeps what it prepared. The engine itself can hold a connection or a
+    :meth:`prepare` is called once for each index of reference samples. What it returns, such as a
+    copy on a device, is kept with the index. The engine itself can hold a connection or a
     device. ``ForestProximity(forest, engine=my_engine)`` takes any object with these methods.
     Cloning or pickling the proximity copies the engine: one that holds what cannot be copied says
     how with ``__deepcopy__`` and ``__reduce__``.
@@ -44,7 +44,7 @@ class Engine(Preparer, Protocol):
 
     @property
     def key(self) -> Hashable:
-        """What tells engines apart: those with the same key share what they prepare."""
+        """A value that is equal for engines that can share what :meth:`prepare` returns."""
 
     def prepare(self, index: LeafIndex) -> Any:
         """Make of an index what the engine needs for its work.

@@ -119,7 +119,7 @@ class Judgement:
 
 
 def _average(prox: ForestProximity, values: Array, X: Any) -> Doubles:
-    """Return the means of values, weighted by proximity; NaN where there is none."""
+    """Return means of values, weighted by proximity; NaN for rows without any proximity."""
     sums = prox.weighted_sums(np.column_stack([values, np.ones(len(values))]), X)
     mass = sums[:, -1:]
     averages: Doubles = np.full((len(sums), values.shape[1]), np.nan)

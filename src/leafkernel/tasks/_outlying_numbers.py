@@ -24,8 +24,9 @@ Doubles = npt.NDArray[np.float64]
 _NORMAL_MAD = 1.4826
 # The usual limit for robust standard scores (Iglewicz and Hoaglin, 1993).
 _ROBUST_LIMIT = 3.5
-# Features are compared with those of at most so many samples. With four times as many, the scores
-# of 20,000 diamonds changed no more than with another seed of the trees.
+# Features are compared with those of at most so many samples. On 20,000 diamonds and three seeds,
+# scores rank rows as with 4,096 samples (Spearman 0.93 to 0.96; between seeds 0.94 to 0.96). Which
+# rows score above 10 agrees a little less (Jaccard 0.43 to 0.64; between seeds 0.52 to 0.70).
 _MOST_COMPARED = 1024
 
 
