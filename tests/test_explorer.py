@@ -640,3 +640,24 @@ def test_gaps_between_groups_are_closed(rng):
     near = close_gaps(groups[0])
     np.testing.assert_allclose(near - near.min(axis=0), groups[0] - groups[0].min(axis=0))
     np.testing.assert_array_equal(close_gaps(np.zeros((5, 2))), np.zeros((5, 2)))
+
+
+class CountingForest:
+    """A forest of one's own that remembers how many rows it was asked for."""
+
+    def __init__(self, forest):
+        self._forest, self.asked = forest, []
+
+    def leaves(self, X):
+        self.asked.append(len(X))
+        return self._forest.apply(X)
+
+
+def test_rows_of_a_page_are_routed_once(iris):
+    X, y = iris
+    forest = CountingForest(RandomForestClassifier(20, random_state=0).fit(X, y))
+    prox = ForestProximity(forest, "kerf").fit(X, y)
+    assert forest.asked == [150]
+    build_report(prox, X, y, X_new=X[:7] + 0.01, method="pca")
+    assert forest.asked.count(7) == 1
+    assert forest.asked.count(150) == 1

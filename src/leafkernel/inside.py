@@ -142,7 +142,9 @@ class Inside:
             raise ValueError(no_maps(self.scheme, what))
 
     def route(self, X: Any) -> Samples:
-        """Return unseen samples as the forest sees them."""
+        """Return unseen samples as the forest sees them; what was routed before stays as it is."""
+        if isinstance(X, Samples):
+            return X
         raw = isinstance(self.prox.forest_, forests.RawLeaves)
         check_columns(self.prox, forests.check_leaves(X) if raw else X, reset=False)
         leaf = self.forest.leaves(X, n_threads=self.n_threads)
@@ -204,9 +206,7 @@ class Inside:
         return matrix
 
     def sums(self, product: Product, columns: Array) -> Doubles:
-        """Return P @ columns, by the way that costs least."""
-        if self._is_few(product, columns.shape[1]):
-            return self.sums_and_mass(product, columns)[0]
+        """Return P @ columns, shape (m, c)."""
         if not self.scheme.divides_by_shared_oob and product.diagonal is None:
             return _finite(self.engine.apply(product.with_dtype(np.float64), columns))
         with progress_bar("sums", product.n_rows, enabled=self.prox.progress) as on_progress:
@@ -214,10 +214,6 @@ class Inside:
 
     def sums_and_mass(self, product: Product, columns: Array) -> tuple[Doubles, Doubles]:
         """Return P @ columns, shape (m, c), and the sums of the rows of P, shape (m,)."""
-        if self._is_few(product, columns.shape[1] + 1):
-            rows = self._few_rows(product)
-            with np.errstate(over="ignore", invalid="ignore"):
-                return _finite(rows @ columns), _finite(np.asarray(rows.sum(axis=1)))
         sums = self.sums(product, np.column_stack([columns, np.ones(len(columns))]))
         return sums[:, :-1], sums[:, -1]
 

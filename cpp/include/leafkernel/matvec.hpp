@@ -4,7 +4,8 @@
 //     (P V)(i, :) = scale · a(i) Σ over the leaves of i of  q · u(leaf, :)
 //
 // Sums are formed in double. What lies in memory between the two steps has the type of the kernel:
-// the work is reading it at random, so half the bytes are half the time.
+// the work is reading it at random, so half the bytes are half the time. Few rows visit few leaves:
+// then u is summed where it is asked for, by the same steps, so the numbers are the same.
 #pragma once
 
 #include <algorithm>
@@ -28,17 +29,24 @@ class LeafSums {
     using Sums = std::array<double, Width>;
 
 public:
-    LeafSums(const Product& product, int n_threads, const Monitor& monitor)
+    LeafSums(const Product& product, bool few, int n_threads, const Monitor& monitor)
         : product_(product),
+          few_(few),
           n_threads_(n_threads),
           monitor_(monitor),
-          at_place_(product.reference.n_samples() * Width),
-          of_leaf_(product.reference.n_leaves() * Width) {}
+          at_place_(few ? 0 : Offset{product.reference.n_samples()} * Width),
+          of_leaf_(few ? 0 : product.reference.n_leaves() * Width) {}
 
     // Columns [first, first + Width) of P V, where V has n_columns.
     void apply(std::span<const double> values, Offset n_columns, Offset first, double* out) {
-        permute(values, n_columns, first);
+        values_ = values.data() + first;
+        n_columns_ = n_columns;
         const auto& weights = product_.reference.weights;
+        if (few_) {
+            spread([&](Offset leaf) { return sum_members(leaf, weights, fetch()); }, first, out);
+            return;
+        }
+        permute();
         if (!weights.counts.empty()) {
             gather(weights.counts);
         } else if (!weights.floats.empty()) {
@@ -46,54 +54,81 @@ public:
         } else if (!weights.doubles.empty()) {
             gather(weights.doubles);
         } else {
-            gather(std::span<const NoWeights>());
+            gather(AllOne{});
         }
-        const auto& leaves = product_.query.incidence.columns;
-        leaves.wide.empty() ? spread(leaves.narrow.data(), n_columns, first, out)
-                            : spread(leaves.wide.data(), n_columns, first, out);
+        spread([&](Offset leaf) { return of_leaf_.data() + leaf * Width; }, first, out);
     }
 
 private:
-    // In the order of places, the members of a leaf lie close together.
-    void permute(std::span<const double> values, Offset n_columns, Offset first) {
+    using Stored = std::array<Store, Width>;
+    struct AllOne {
+        double operator[](Offset) const { return 1.0; }
+    };
+
+    // b · V at a place.
+    auto fetch() const {
+        return [&](Offset place) {
+            const auto& index = product_.reference;
+            const double b = index.by_place.empty() ? 1.0 : index.by_place[place];
+            const double* in = values_ + index.sample_at[place] * n_columns_;
+            Stored found;
+            for (int c = 0; c < Width; ++c) found[c] = static_cast<Store>(b * in[c]);
+            return found;
+        };
+    }
+
+    // u(leaf, :), given what to weigh members with and how to read them.
+    template <class Weights, class Read>
+    Stored sum_members(Offset leaf, const Weights& weights, Read read) const {
         const auto& lists = product_.reference;
-        for_each_block(lists.n_samples(), 1 << 14, n_threads_, monitor_, [&] {
-            return [&](Offset begin, Offset end, const auto&) {
+        Sums sums{};
+        for (Offset m = lists.offsets[leaf]; m < lists.offsets[leaf + 1]; ++m) {
+            const auto in = read(lists.members[m]);
+            const auto w = static_cast<double>(weights[m]);
+            for (int c = 0; c < Width; ++c) sums[c] += w * in[c];
+        }
+        const double g = product_.by_leaf.empty() ? 1.0 : product_.by_leaf[leaf];
+        Stored found;
+        for (int c = 0; c < Width; ++c) found[c] = static_cast<Store>(g * sums[c]);
+        return found;
+    }
+
+    // In the order of places, the members of a leaf lie close together.
+    void permute() {
+        for_each_block(product_.reference.n_samples(), 1 << 14, n_threads_, monitor_, [&] {
+            return [&, read = fetch()](Offset begin, Offset end, const auto&) {
                 for (Offset place = begin; place < end; ++place) {
-                    const double b = lists.by_place.empty() ? 1.0 : lists.by_place[place];
-                    const double* in = values.data() + lists.sample_at[place] * n_columns + first;
-                    Store* to = at_place_.data() + place * Width;
-                    for (int c = 0; c < Width; ++c) to[c] = static_cast<Store>(b * in[c]);
+                    std::ranges::copy(read(place), at_place_.data() + place * Width);
                 }
             };
         });
     }
 
-    template <class Weight>
-    void gather(std::span<const Weight> weights) {
-        const auto& lists = product_.reference;
-        for_each_block(lists.n_leaves(), 1 << 12, n_threads_, monitor_, [&] {
+    template <class Weights>
+    void gather(const Weights& weights) {
+        const auto read = [&](Offset place) { return at_place_.data() + place * Width; };
+        for_each_block(product_.reference.n_leaves(), 1 << 12, n_threads_, monitor_, [&] {
             return [&](Offset begin, Offset end, const auto&) {
                 for (Offset leaf = begin; leaf < end; ++leaf) {
-                    Sums sums{};
-                    for (Offset m = lists.offsets[leaf]; m < lists.offsets[leaf + 1]; ++m) {
-                        const Store* in = at_place_.data() + Offset{lists.members[m]} * Width;
-                        double w = 1.0;
-                        if constexpr (!std::is_same_v<Weight, NoWeights>) {
-                            w = static_cast<double>(weights[m]);
-                        }
-                        for (int c = 0; c < Width; ++c) sums[c] += w * in[c];
-                    }
-                    const double g = product_.by_leaf.empty() ? 1.0 : product_.by_leaf[leaf];
-                    Store* to = of_leaf_.data() + leaf * Width;
-                    for (int c = 0; c < Width; ++c) to[c] = static_cast<Store>(g * sums[c]);
+                    std::ranges::copy(sum_members(leaf, weights, read), of_leaf_.data() + leaf * Width);
                 }
             };
         });
     }
 
-    template <class LeafId>
-    void spread(const LeafId* leaves, Offset n_columns, Offset first, double* out) {
+    template <class SumsOf>
+    void spread(SumsOf sums_of, Offset first, double* out) {
+        const auto& leaves = product_.query.incidence.columns;
+        leaves.wide.empty() ? spread(leaves.narrow.data(), sums_of, first, out)
+                            : spread(leaves.wide.data(), sums_of, first, out);
+    }
+
+    template <class LeafId, class SumsOf>
+    void spread(const LeafId* leaves, SumsOf sums_of, Offset first, double* out) {
+        const auto add = [&](Sums& sums, Offset leaf, double weight) {
+            const auto in = sums_of(leaf);
+            for (int c = 0; c < Width; ++c) sums[c] += weight * in[c];
+        };
         const auto& query = product_.query;
         const auto& incidence = query.incidence;
         const bool weighs = !query.weights.all_one();
@@ -119,31 +154,41 @@ private:
                     }
                     const double factor =
                         product_.scale * (query.by_row.empty() ? 1.0 : query.by_row[row]);
-                    double* to = out + row * n_columns + first;
+                    double* to = out + row * n_columns_ + first;
                     for (int c = 0; c < Width; ++c) to[c] = factor * sums[c];
                 }
             };
         });
     }
 
-    void add(Sums& sums, Offset leaf, double weight) const {
-        const Store* in = of_leaf_.data() + leaf * Width;
-        for (int c = 0; c < Width; ++c) sums[c] += weight * in[c];
-    }
-
     const Product& product_;
+    bool few_;
     int n_threads_;
     const Monitor& monitor_;
+    const double* values_ = nullptr;  // the first column of V that is worked on
+    Offset n_columns_ = 0;
     Buffer<Store> at_place_;
     Buffer<Store> of_leaf_;
 };
 
+// Whether the rows visit so few members of leaves that summing them all would cost more. A member
+// read out of order costs about four read in order.
+inline bool visits_few(const Product& product) {
+    const auto limit = static_cast<Offset>(product.reference.members.size() / 4);
+    Offset visited = 0;
+    for (Offset row = 0; row < product.query.n_rows(); ++row) {
+        visited += product.collisions(row);
+        if (visited > limit) return false;
+    }
+    return true;
+}
+
 // As many columns as fit, Width at a time; returns the first that is left.
 template <class Store, int Width>
 Offset apply_in_steps(const Product& product, std::span<const double> values, Offset n_columns,
-                      Offset first, double* out, int n_threads, const Monitor& monitor) {
+                      Offset first, double* out, bool few, int n_threads, const Monitor& monitor) {
     if (n_columns - first < Width) return first;
-    LeafSums<Store, Width> sums(product, n_threads, monitor);
+    LeafSums<Store, Width> sums(product, few, n_threads, monitor);
     for (; n_columns - first >= Width; first += Width) sums.apply(values, n_columns, first, out);
     return first;
 }
@@ -154,10 +199,11 @@ Offset apply_in_steps(const Product& product, std::span<const double> values, Of
 template <class Store>
 void apply(const Product& product, std::span<const double> values, Offset n_columns, double* out,
            int n_threads, const Monitor& monitor) {
+    const bool few = detail::visits_few(product);
     Offset done = 0;
     const auto in_steps = [&]<int Width>(std::integral_constant<int, Width>) {
-        done = detail::apply_in_steps<Store, Width>(product, values, n_columns, done, out, n_threads,
-                                                    monitor);
+        done = detail::apply_in_steps<Store, Width>(product, values, n_columns, done, out, few,
+                                                    n_threads, monitor);
     };
     in_steps(std::integral_constant<int, 16>{});
     in_steps(std::integral_constant<int, 4>{});

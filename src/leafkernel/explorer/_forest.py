@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from leafkernel._validation import column_names
 from leafkernel.forests._base import numbered_names
+from leafkernel.leaf_index import Samples
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._paths import read_trees
 
@@ -65,13 +66,13 @@ def read_importances(prox: ForestProximity, n_features: int) -> Array | None:
     return shares
 
 
-def count_makers(prox: ForestProximity, X: Any = None) -> Array | None:
+def count_makers(prox: ForestProximity, X: Samples | None = None) -> Array | None:
     """Return how many training rows have a part in each row's prediction, shape (n,).
 
-    The rows are those of X, taken as new, or by default the training rows.
+    The rows are new ones, or by default the training rows.
     """
     n = prox.n_samples_fit_
-    n_rows = n if X is None else X.shape[0] if hasattr(X, "shape") else len(X)
+    n_rows = n if X is None else X.n_samples
     if n_rows * n > _MOST_COUNTED and prox.forecast(X).nonzeros > _MOST_COUNTED:
         return None
     blocks = prox.iter_proximity(X, sort=False)

@@ -105,6 +105,7 @@ def map_model(
         parameters=_parameters(method, n, min_dist),
         random_state=None if method == "umap" and n > _MOST_REPEATABLE else random_state,
     )
+    model._starts_roughly = True  # a page is looked at: its start need not be exact
     return method, model.fit(X)
 
 

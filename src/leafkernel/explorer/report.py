@@ -24,6 +24,7 @@ from leafkernel.explorer._names import RowNames
 from leafkernel.explorer._page import make_page
 from leafkernel.explorer._prototypes import prototypes
 from leafkernel.explorer._rows import PageRows
+from leafkernel.inside import Inside
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks import outlier_scores
 from leafkernel.tasks._base import check_proximity, check_same_samples, without_self
@@ -204,13 +205,14 @@ def build_report(
     step("nearest rows")
     k = min(n_neighbors, n - 1)
     rows = PageRows.of(others, judgement, outliers, k, None)
-    new = None if X_new is None else PageRows.of(others, judgement, None, k, X_new)
+    routed = Inside.of(others).route_if_given(X_new)  # once for all
+    new = None if routed is None else PageRows.of(others, judgement, None, k, routed)
     step("reasons for similarity")
     rows = rows.explained(others, trees, len(feature_names), None)
     if new is not None:
-        new = new.explained(others, trees, len(feature_names), X_new)
+        new = new.explained(others, trees, len(feature_names), routed)
     step("map")
-    chosen, points = draw_map(prox, X, method, random_state, X_new)
+    chosen, points = draw_map(prox, X, method, random_state, routed)
 
     step("page")
     blob = Blob()

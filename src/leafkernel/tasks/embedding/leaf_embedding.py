@@ -122,6 +122,9 @@ class LeafEmbedding(Embedding):
         # Under "kerf" a row that totally random trees leave alone is far from all others.
         return {"spectral": "kerf", "diffusion": "kerf"}.get(self.method, "uniform")
 
+    # Whether a layout may start from a few rough components. It moves all points anyway.
+    _starts_roughly: bool = False
+
     def __init__(
         self,
         proximity: Any = None,
@@ -220,7 +223,7 @@ class LeafEmbedding(Embedding):
                 n,
                 few,
                 solver="randomized",
-                rough=self.method != "phate",
+                rough=self._starts_roughly,
                 random_state=seed,
             ).scores
         if self.method == "phate" and start is not None:
