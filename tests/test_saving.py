@@ -357,9 +357,9 @@ def test_ids_are_checked_even_where_all_checksums_fit(saved):
     _, folder = saved
     for name, message in (
         ("leaf", "a leaf id is out of range"),
-        ("list_members", "ascending places"),
-        ("list_offsets", "do not span"),
-        ("list_sample_at", "not a permutation"),
+        ("part0_members", "ascending places"),
+        ("part0_offsets", "do not span"),
+        ("part0_sample_at", "not a permutation"),
     ):
         shutil.copytree(folder, folder.with_name("hostile"))
         replace_array(folder.with_name("hostile"), name, lambda array: array + array.dtype.type(7))
@@ -368,7 +368,7 @@ def test_ids_are_checked_even_where_all_checksums_fit(saved):
         shutil.rmtree(folder.with_name("hostile"))
 
 
-@pytest.mark.parametrize("name", ["leaf", "leaf_mass", "leaf_offsets", "list_members"])
+@pytest.mark.parametrize("name", ["leaf", "leaf_mass", "leaf_offsets", "part0_members"])
 def test_arrays_of_another_size_are_refused(saved, name):
     _, folder = saved
     replace_array(folder, name, lambda array: array[:-1])
@@ -416,7 +416,7 @@ def test_a_file_name_cannot_lead_elsewhere(saved):
 def test_a_newer_format_says_so(saved):
     _, folder = saved
     reseal(folder, lambda content: content.update(version=99))
-    with pytest.raises(DamagedError, match=r"newer leafkernel \(format 99; this one reads up to 1"):
+    with pytest.raises(DamagedError, match=r"newer leafkernel \(format 99; this one reads up to 2"):
         ForestProximity.load(folder)
 
 

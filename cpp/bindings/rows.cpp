@@ -1,4 +1,5 @@
 // Products to rows, neighbors, sums and counts.
+#include <algorithm>
 #include <limits>
 
 #include "arrays.hpp"
@@ -88,7 +89,8 @@ nb::tuple nearest(const nb::object& source, const HeldIndex& index, Offset k, bo
                   int n_threads, const nb::object& on_progress) {
     const HeldProduct held = read_product(source, index);
     const Product& product = held.view;
-    const Offset available = product.reference.n_samples() - (product.own.empty() ? 0 : 1);
+    const bool has_own = std::ranges::any_of(product.own, [](SampleId place) { return place >= 0; });
+    const Offset available = product.reference.n_samples() - (has_own ? 1 : 0);
     if (k < 0 || k > available) throw std::invalid_argument("k is larger than what exists");
     const Monitor monitor = make_monitor(on_progress);
     const Offset n_rows = product.query.n_rows();

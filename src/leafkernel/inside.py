@@ -17,9 +17,10 @@ from leafkernel._lazy import lazy
 from leafkernel._progress import progress_bar
 from leafkernel._targets import Targets, indicators
 from leafkernel._validation import check_columns, count_threads
-from leafkernel.engines import Engine, find_engine
+from leafkernel.engines import Engine, PartedEngine, find_engine
 from leafkernel.kernel import LeafKernel
-from leafkernel.leaf_index import ForestStats, Samples
+from leafkernel.leaf_index import ForestStats, LeafIndex, Samples
+from leafkernel.parts import PartedIndex
 from leafkernel.product import Product
 from leafkernel.schemes import WeightScheme
 from leafkernel.training import check_rows, read_features
@@ -119,7 +120,8 @@ class Inside:
     @lazy
     def engine(self) -> Engine:
         """Return what computes."""
-        return find_engine(self.prox.engine, n_threads=self.n_threads)
+        engine = find_engine(self.prox.engine, n_threads=self.n_threads)
+        return PartedEngine(engine) if isinstance(self.kernel.index, PartedIndex) else engine
 
     @property
     def is_symmetric(self) -> bool:
@@ -168,7 +170,7 @@ class Inside:
         kernel, engine, progress = self.kernel, self.engine, self.prox.progress
         n_rows = kernel.n_samples if samples is None else samples.n_samples
         index = kernel.index
-        if columns is not None:
+        if columns is not None and isinstance(index, LeafIndex):
             index = index.with_samples(columns.astype(np.int32)[index.sample_at])
 
         def blocks() -> Iterator[tuple[slice, csr_array]]:
@@ -181,7 +183,12 @@ class Inside:
                         product = kernel.product(samples.rows(rows))
                     if index is not kernel.index:
                         product = replace(product, reference=index)
-                    yield rows, engine.rows(product, sort=sort)
+                    block = engine.rows(product, sort=sort)
+                    if columns is not None and index is kernel.index:
+                        block.indices = columns[block.indices]
+                        block.has_sorted_indices = False
+                        block.sort_indices()
+                    yield rows, block
                     if on_progress is not None:
                         on_progress(rows.stop)
 

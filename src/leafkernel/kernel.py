@@ -21,6 +21,7 @@ from leafkernel.leaf_maps import (
     side_by_side,
     weigh,
 )
+from leafkernel.parts import PartedIndex
 from leafkernel.product import Product, both_factors
 from leafkernel.schemes import WeightScheme
 
@@ -39,7 +40,7 @@ class LeafKernel(FieldsState):
         What the training samples say of leaves and trees.
     query, reference : WeighedRows
         The leaves of the training samples, and how they weigh on either side.
-    index : LeafIndex
+    index : LeafIndex or PartedIndex
         The reference side by leaf.
     dtype : dtype
         Type of every proximity.
@@ -58,7 +59,7 @@ class LeafKernel(FieldsState):
     forest: ForestStats
     query: WeighedRows
     reference: WeighedRows
-    index: LeafIndex
+    index: LeafIndex | PartedIndex
     dtype: np.dtype[Any]
     symmetrize: bool
     own_diagonal: npt.NDArray[np.float64] | None
@@ -76,9 +77,10 @@ class LeafKernel(FieldsState):
         diagonal: Diagonal,
         symmetrize: bool,
         dtype: np.dtype[Any],
+        rows_per_part: int | None = None,
         n_threads: int = 1,
     ) -> LeafKernel:
-        """Weigh the training samples and index them by leaf."""
+        """Weigh the training samples and index them by leaf, all together or so many in a part."""
         incidence = samples.incidence_in(forest.coordinates, n_threads=n_threads)
         weights, asked = weigh(scheme, "query", samples, forest, dtype)
         query = reference = WeighedRows(incidence, weights)
@@ -96,7 +98,8 @@ class LeafKernel(FieldsState):
                 side_by_side(query, reference, both, dtype),
                 side_by_side(reference, query, both, dtype),
             )
-        index = LeafIndex.of(reference, n_threads=n_threads)
+        size = rows_per_part or max(samples.n_samples, 1)
+        index = PartedIndex.of(reference, size, n_threads=n_threads)
         packed_oob = samples.packed_oob() if scheme.divides_by_shared_oob else None
         return cls(
             scheme=scheme,
@@ -196,13 +199,13 @@ class LeafKernel(FieldsState):
         product = self.training_product() if samples is None else self.product(samples)
         return replace(product, reference=self.query_index(n_threads), own=None, diagonal=None)
 
-    def query_index(self, n_threads: int = 1) -> LeafIndex:
+    def query_index(self, n_threads: int = 1) -> LeafIndex | PartedIndex:
         """Return the training samples as queries, by leaf. It is made once."""
         if self.scheme.symmetric:
             return self.index
-        known: LeafIndex | None = vars(self).get("_query_index")
+        known: LeafIndex | PartedIndex | None = vars(self).get("_query_index")
         if known is None:
-            known = LeafIndex.of(self.query, self.index.sample_at, n_threads=n_threads)
+            known = self.index.like(self.query, n_threads=n_threads)
             vars(self)["_query_index"] = known
         return known
 

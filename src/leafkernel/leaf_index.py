@@ -207,6 +207,15 @@ class ForestStats(FieldsState):
         masses = core.leaf_masses(WeighedRows(incidence, Weighting(by_entry=in_bag)), n_threads)
         return cls(leaf_offsets, *masses, **known)
 
+    def plus(self, other: ForestStats) -> ForestStats:
+        """Return what these training samples and others say together."""
+        if not np.array_equal(self.leaf_offsets, other.leaf_offsets):
+            raise ValueError("the samples were routed by different forests.")
+        in_bag = None
+        if self.in_bag_masses is not None and other.in_bag_masses is not None:
+            in_bag = self.in_bag_masses + other.in_bag_masses
+        return replace(self, leaf_mass=self.leaf_mass + other.leaf_mass, in_bag_masses=in_bag)
+
     @lazy
     def coordinates(self) -> Coordinates:
         """Return the leaves as columns of the maps."""
@@ -335,6 +344,10 @@ class LeafIndex(FieldsState):
             by_leaf=rows.weighting.by_leaf,
             scale=rows.weighting.scale,
         )
+
+    def like(self, rows: WeighedRows, *, n_threads: int = 1) -> LeafIndex:
+        """Return an index of as many other rows, at the same places."""
+        return LeafIndex.of(rows, self.sample_at, n_threads=n_threads)
 
     @property
     def offsets(self) -> npt.NDArray[np.int64]:

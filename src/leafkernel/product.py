@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,9 @@ import numpy.typing as npt
 from leafkernel._lazy import lazy
 from leafkernel.incidence import WeighedRows
 from leafkernel.leaf_index import LeafIndex
+
+if TYPE_CHECKING:
+    from leafkernel.parts import PartedIndex
 
 
 def both_factors(
@@ -34,15 +37,15 @@ class Product:
     ----------
     query : WeighedRows
         The leaves of the query rows and their weights.
-    reference : LeafIndex
+    reference : LeafIndex or PartedIndex
         The reference samples by leaf.
     row_order : ndarray of int64 of shape (m,)
         The order to compute the rows in.
     dtype : dtype
         Type of the results.
-    own : ndarray of int32 of shape (m,), optional
+    own : ndarray of int of shape (m,), optional
         The place of the reference sample that each query row is, where the queries are the training
-        samples.
+        samples; -1 for a row that is none of the reference samples.
     diagonal : ndarray of float64 of shape (m,), optional
         What to put at (row, own[row]) instead of the scheme's value.
     query_oob, reference_oob : ndarray of uint64, optional
@@ -50,10 +53,10 @@ class Product:
     """
 
     query: WeighedRows
-    reference: LeafIndex
+    reference: LeafIndex | PartedIndex
     row_order: npt.NDArray[np.int64]
     dtype: np.dtype[Any]
-    own: npt.NDArray[np.int32] | None = None
+    own: npt.NDArray[np.signedinteger[Any]] | None = None
     diagonal: npt.NDArray[np.float64] | None = None
     query_oob: npt.NDArray[np.uint64] | None = None
     reference_oob: npt.NDArray[np.uint64] | None = None
@@ -62,6 +65,13 @@ class Product:
     def n_rows(self) -> int:
         """Number of query rows, m."""
         return self.query.n_rows
+
+    @property
+    def index(self) -> LeafIndex:
+        """The reference samples in one piece, as most engines take them."""
+        if not isinstance(self.reference, LeafIndex):
+            raise TypeError("the reference samples are in parts; wrap the engine in PartedEngine.")
+        return self.reference
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -116,7 +116,7 @@ inline void check_product(const Product& product) {
     require_permutation(product.row_order, "row_order");
     require_optional(product.own, n_rows, "own");
     for (const SampleId place : product.own) {
-        require(place >= 0 && place < lists.n_samples(), "own holds a place that does not exist");
+        require(place >= -1 && place < lists.n_samples(), "own holds a place that does not exist");
     }
     require_optional(product.diagonal, n_rows, "diagonal");
     if (!product.diagonal.empty()) require_size(product.own.size(), n_rows, "own");

@@ -246,6 +246,7 @@ private:
 
     Offset put_diagonal(Offset row, SampleId* places, Value* values, Offset size) {
         const SampleId own = product_.own[row];
+        if (own < 0) return size;
         const auto value = static_cast<Value>(product_.diagonal[row]);
         require_finite(is_finite(value));
         const Offset at = std::find(places, places + size, own) - places;

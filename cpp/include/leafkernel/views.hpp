@@ -117,7 +117,8 @@ struct Product {
 
     // The order to compute the rows in: rows that share leaves in sequence find them in cache.
     std::span<const Offset> row_order;  // a permutation of the rows
-    // The place of the reference sample that each query row is, where the queries are such.
+    // The place of the reference sample that each query row is, where the queries are such; -1 for a
+    // row that is none of them.
     std::span<const SampleId> own;
     // What to put at (row, own[row]) instead of the scheme's own value; empty to leave it.
     std::span<const double> diagonal;

@@ -16,6 +16,7 @@ from scipy.sparse import csr_array
 from leafkernel._progress import OnProgress
 from leafkernel._validation import check_choice
 from leafkernel.engines.native import NO_LIMIT, NativeEngine, TooManyEntriesError
+from leafkernel.engines.parted import PartedEngine
 from leafkernel.engines.reference import ReferenceEngine
 from leafkernel.leaf_index import LeafIndex, Preparer
 from leafkernel.product import Product
@@ -25,6 +26,7 @@ __all__ = [
     "NO_LIMIT",
     "Engine",
     "NativeEngine",
+    "PartedEngine",
     "ReferenceEngine",
     "TooManyEntriesError",
     "find_engine",

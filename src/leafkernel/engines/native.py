@@ -106,5 +106,5 @@ class NativeEngine:
         return core.nonzeros(product, self._index(product), self.n_threads, on_progress)
 
     def _index(self, product: Product) -> core.LeafIndex:
-        index: core.LeafIndex = product.reference.prepared(self)
+        index: core.LeafIndex = product.index.prepared(self)
         return index

@@ -59,7 +59,7 @@ class ReferenceEngine:
         samples = np.empty((product.n_rows, k), dtype=np.int64)
         for i, row in enumerate(_dense_rows(product, on_progress)):
             order = np.argsort(-np.abs(row) if by_magnitude else -row, kind="stable")
-            if product.own is not None:
+            if product.own is not None and product.own[i] >= 0:
                 order = order[order != product.reference.sample_at[product.own[i]]]
             samples[i] = order[:k]
             similarity[i] = row[order[:k]]
@@ -107,7 +107,7 @@ class ReferenceEngine:
 
 def _dense_rows(product: Product, on_progress: OnProgress | None) -> Iterator[npt.NDArray[Any]]:
     """Yield each row of P as a dense array in the type of the results."""
-    index = product.reference  # prepared as it is
+    index = product.index  # prepared as it is
     n_leaves = len(index.offsets) - 1
     by_leaf = np.ones(n_leaves) if index.by_leaf is None else index.by_leaf
     by_place = np.ones(index.n_samples) if index.by_place is None else index.by_place
@@ -126,7 +126,7 @@ def _dense_rows(product: Product, on_progress: OnProgress | None) -> Iterator[np
             shared_bits = product.query_oob[i] & product.reference_oob
             shared = np.unpackbits(shared_bits.view(np.uint8), axis=1).sum(axis=1, dtype=np.int64)
             row = np.divide(row, shared, out=np.zeros_like(row), where=shared > 0)
-        if product.diagonal is not None and product.own is not None:
+        if product.diagonal is not None and product.own is not None and product.own[i] >= 0:
             row[product.own[i]] = product.diagonal[i]
         if not (np.abs(row) <= np.finfo(product.dtype).max).all():
             raise OverflowError(f"a proximity is too large for {product.dtype}.")

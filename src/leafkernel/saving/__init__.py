@@ -21,6 +21,7 @@ from leafkernel.inside import Inside
 from leafkernel.kernel import LeafKernel
 from leafkernel.leaf_index import ForestStats, LeafIndex, Samples
 from leafkernel.leaf_maps import weigh
+from leafkernel.parts import PartedIndex
 from leafkernel.saving._folder import (
     DamagedError,
     FolderReader,
@@ -65,8 +66,12 @@ def write(inside: Inside, folder: str | os.PathLike[str]) -> None:
         )
         values["query"] = _write_weights(writer, "query", kernel.query)
         values["reference"] = _write_weights(writer, "reference", kernel.reference)
-        lists = kernel.index.lists
-        values["lists"] = {name: put(f"list_{name}", getattr(lists, name)) for name in _LISTS}
+        index = kernel.index
+        parts = index.parts if isinstance(index, PartedIndex) else [index]
+        values["lists"] = [
+            {name: put(f"part{i}_{name}", getattr(part.lists, name)) for name in _LISTS}
+            for i, part in enumerate(parts)
+        ]
         values["own_diagonal"] = put("own_diagonal", kernel.own_diagonal)
         values["packed_oob"] = put("packed_oob", kernel.packed_oob)
         values["sample_weight"] = put("sample_weight", inside.sample_weight)
@@ -175,7 +180,7 @@ def _read_kernel(
         query = replace(query, weighting=replace(query.weighting, by_leaf=weights.by_leaf))
     same = values["reference"] == values["query"]
     reference = query if same else _read_weights(reader, values["reference"], incidence)
-    index = LeafIndex.from_lists(reference, core.LeafLists(**_arrays(reader, values["lists"])))
+    index = _read_index(reader, reference, values["lists"])
     packed_oob = reader.array(values["packed_oob"])
     return LeafKernel(
         scheme=scheme,
@@ -190,6 +195,18 @@ def _read_kernel(
         oob_by_place=None if packed_oob is None else packed_oob[index.sample_at],
         leaf_factors=(asked, lent),
     )
+
+
+def _read_index(reader: FolderReader, reference: WeighedRows, told: Any) -> LeafIndex | PartedIndex:
+    parts, begin = [], 0
+    for arrays in told if isinstance(told, list) else [told]:  # format 1 knew no parts
+        lists = core.LeafLists(**_arrays(reader, arrays))
+        end = begin + len(lists.sample_at)
+        parts.append(LeafIndex.from_lists(reference.rows(slice(begin, end)), lists))
+        begin = end
+    if begin != reference.n_rows:
+        raise DamagedError(f"{begin} of {reference.n_rows} samples are listed by leaf.")
+    return parts[0] if len(parts) == 1 else PartedIndex(tuple(parts))
 
 
 def _write_weights(writer: FolderWriter, side: str, rows: WeighedRows) -> dict[str, Any]:

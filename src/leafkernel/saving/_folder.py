@@ -34,7 +34,7 @@ from leafkernel._files import open_whole
 Array = npt.NDArray[Any]
 
 #: The version of the format. Raise it when an older leafkernel could not read what is written.
-VERSION = 1
+VERSION = 2
 _FORMAT = "leafkernel proximity"
 _MANIFEST = "saved.json"
 # Types of numbers, truth values, texts and dates: none of them can hold an object.

@@ -1,0 +1,161 @@
+"""Reference samples in parts, each with an index of its own, and results of parts as one.
+
+P = Q Wᵀ splits by reference samples: P = [Q W₁ᵀ | Q W₂ᵀ | …]. Every leaf collision lies in one
+part, so nothing is computed twice: rows stand side by side, sums add up, and the nearest are the
+best of the nearest of each part.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from leafkernel._lazy import lazy
+from leafkernel._state import FieldsState
+from leafkernel.incidence import WeighedRows
+from leafkernel.leaf_index import LeafIndex
+from leafkernel.product import Product
+
+Array = npt.NDArray[Any]
+Nearest = tuple[Array, npt.NDArray[np.int64]]
+
+
+@dataclass(frozen=True)
+class PartedIndex(FieldsState):
+    """The reference samples in parts: those of each part follow those of the part before.
+
+    It stands where a :class:`LeafIndex` does. :class:`leafkernel.engines.PartedEngine` computes
+    with it, through any other engine.
+
+    Parameters
+    ----------
+    parts : tuple of LeafIndex
+        The index of each part. Their factors of leaves and their scales are equal: masses of leaves
+        are those of all parts together.
+    """
+
+    parts: tuple[LeafIndex, ...]
+
+    @classmethod
+    def of(
+        cls, rows: WeighedRows, rows_per_part: int, *, n_threads: int = 1
+    ) -> LeafIndex | PartedIndex:
+        """List samples by leaf, so many in each part; one part is a plain index."""
+        cuts = cut(rows.n_rows, rows_per_part)
+        if len(cuts) == 1:
+            return LeafIndex.of(rows, n_threads=n_threads)
+        return cls(tuple(LeafIndex.of(rows.rows(some), n_threads=n_threads) for some in cuts))
+
+    def like(self, rows: WeighedRows, *, n_threads: int = 1) -> PartedIndex:
+        """Return an index of as many other rows, in the same parts and at the same places."""
+        parts = zip(self.columns, self.parts, strict=True)
+        return PartedIndex(
+            tuple(
+                LeafIndex.of(rows.rows(some), part.sample_at, n_threads=n_threads)
+                for some, part in parts
+            )
+        )
+
+    def with_part(self, part: LeafIndex) -> PartedIndex:
+        """Return the same with one more part, whose factors all parts take."""
+        old = (replace(old, by_leaf=part.by_leaf, scale=part.scale) for old in self.parts)
+        return PartedIndex((*old, part))
+
+    @lazy
+    def columns(self) -> tuple[slice, ...]:
+        """Return the samples of each part."""
+        ends = np.cumsum([part.n_samples for part in self.parts]).tolist()
+        return tuple(slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False))
+
+    @property
+    def n_samples(self) -> int:
+        """Number of reference samples, n."""
+        return int(self.columns[-1].stop)
+
+    @lazy
+    def sample_at(self) -> npt.NDArray[np.int64]:
+        """Return the reference sample at each place, shape (n,)."""
+        return self._joined("sample_at")
+
+    @lazy
+    def place_of(self) -> npt.NDArray[np.int64]:
+        """Return the place of each sample, shape (n,)."""
+        return self._joined("place_of")
+
+    @property
+    def by_leaf(self) -> npt.NDArray[np.float64] | None:
+        """Factor of each leaf."""
+        return self.parts[0].by_leaf
+
+    @property
+    def scale(self) -> float:
+        """Factor for all."""
+        return self.parts[0].scale
+
+    @property
+    def leaf_sizes(self) -> npt.NDArray[np.int64]:
+        """Number of reference samples with a nonzero weight in each leaf, shape (L,)."""
+        sizes: npt.NDArray[np.int64] = np.sum([part.leaf_sizes for part in self.parts], axis=0)
+        return sizes
+
+    def _joined(self, name: str) -> npt.NDArray[np.int64]:
+        parts = zip(self.columns, self.parts, strict=True)
+        joined = np.concatenate(
+            [some.start + getattr(part, name).astype(int) for some, part in parts]
+        )
+        joined.flags.writeable = False
+        return joined
+
+
+def cut(n_rows: int, size: int) -> list[slice]:
+    """Cut rows into pieces of a size, at least one."""
+    begins = range(0, max(n_rows, 1), size)
+    return [slice(begin, min(begin + size, n_rows)) for begin in begins]
+
+
+def products(product: Product) -> Iterator[tuple[slice, Product]]:
+    """Yield the columns of each part of the reference samples, and the product with it."""
+    index = product.reference
+    if not isinstance(index, PartedIndex):
+        yield slice(0, index.n_samples), product
+        return
+    for columns, part in zip(index.columns, index.parts, strict=True):
+        own, diagonal, oob = None, None, product.reference_oob
+        if product.own is not None:
+            place = product.own.astype(np.int64) - columns.start
+            is_here = (place >= 0) & (place < part.n_samples)
+            if is_here.any():
+                own, diagonal = np.where(is_here, place, -1).astype(np.int32), product.diagonal
+        with_part = replace(
+            product,
+            reference=part,
+            own=own,
+            diagonal=diagonal,
+            reference_oob=None if oob is None else oob[columns],
+        )
+        vars(with_part)["by_leaf"] = product.by_leaf
+        yield columns, with_part
+        release(part)
+
+
+def nearest_of_both(first: Nearest, second: Nearest, k: int, *, by_magnitude: bool) -> Nearest:
+    """Return the k nearest of two lists for each row, ties by index; sample -1 stands for none."""
+    similarity, samples = (np.concatenate(pair, axis=1) for pair in zip(first, second, strict=True))
+    rank = np.where(samples < 0, -np.inf, np.abs(similarity) if by_magnitude else similarity)
+    order = np.lexsort((samples, -rank), axis=1)[:, :k]
+    return tuple(np.take_along_axis(a, order, axis=1) for a in (similarity, samples))  # type: ignore[return-value]
+
+
+def release(part: LeafIndex) -> None:
+    """Let go of the memory of an index that is mapped from a file. It is read again when needed."""
+    for array in (part.members, part.weights, part.offsets):
+        base: Any = array
+        while isinstance(base, np.ndarray):
+            base = base.base
+        if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+            base.madvise(mmap.MADV_DONTNEED)
