@@ -16,8 +16,8 @@ from leafkernel.parts import PartedIndex, cut, nearest_of_both
 from leafkernel.schemes import Weighting
 from leafkernel.tasks import (
     ProximityClassifier,
-    medoids,
     find_label_errors,
+    medoids,
     outlier_scores,
 )
 from leafkernel.tasks._quantiles import weighted_quantiles
