@@ -26,6 +26,17 @@ def index_of(X: Any, n_samples: int) -> Any:
     return range(n_samples) if counts else index.copy(deep=True)
 
 
+def join_indexes(first: Any, second: Any) -> Any:
+    """Return the labels of samples and of others after them.
+
+    Positions go on counting. Samples with labels and samples without cannot be told apart, so then
+    all have positions.
+    """
+    if isinstance(first, range) or isinstance(second, range):
+        return range(len(first) + len(second))
+    return first.append(second)
+
+
 def labels_at(index: Any, positions: npt.ArrayLike) -> Array:
     """Return the labels of rows, given their positions."""
     positions = np.asarray(positions)

@@ -48,6 +48,30 @@ class Targets:
         return check_labels(self.values, self.values.shape[0])
 
 
+def join_targets(known: Any, new: Any, n_new: int) -> Any:
+    """Return the targets of samples and of new ones after them; both have some, or neither."""
+    if (known is None) != (new is None):
+        raise ValueError(
+            "y is missing: fit was given targets, so the new samples need them too."
+            if new is None
+            else "y is given, but fit was given no targets; leave it out."
+        )
+    if known is None:
+        return None
+    refuse_masked("y", new)
+    values = np.asarray(new)
+    if values.shape != (n_new, *known.shape[1:]):
+        raise ValueError(
+            f"y has shape {values.shape}, but {n_new} new samples need {(n_new, *known.shape[1:])}."
+        )
+    if (known.dtype.kind in "biufc") != (values.dtype.kind in "biufc"):
+        raise TypeError(
+            f"y has dtype {values.dtype}, but the targets of fit have {known.dtype}; give the same "
+            "kind."
+        )
+    return np.concatenate([known, values])
+
+
 def target_of(y: Any) -> Target:
     """Return what a forest for these targets predicts."""
     if y is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -9,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
+import leafkernel._native as core
 from leafkernel._lazy import lazy
 from leafkernel._state import FieldsState
 from leafkernel._validation import refuse_masked
@@ -77,10 +79,15 @@ class LeafKernel(FieldsState):
         diagonal: Diagonal,
         symmetrize: bool,
         dtype: np.dtype[Any],
-        rows_per_part: int | None = None,
+        cuts: Sequence[slice] | None = None,
+        known: Sequence[core.LeafLists] = (),
         n_threads: int = 1,
     ) -> LeafKernel:
-        """Weigh the training samples and index them by leaf, all together or so many in a part."""
+        """Weigh the training samples and index them by leaf, in one part or as they are cut.
+
+        Lists of the first parts that are known are not made again where they do not depend on the
+        weights.
+        """
         incidence = samples.incidence_in(forest.coordinates, n_threads=n_threads)
         weights, asked = weigh(scheme, "query", samples, forest, dtype)
         query = reference = WeighedRows(incidence, weights)
@@ -98,8 +105,12 @@ class LeafKernel(FieldsState):
                 side_by_side(query, reference, both, dtype),
                 side_by_side(reference, query, both, dtype),
             )
-        size = rows_per_part or max(samples.n_samples, 1)
-        index = PartedIndex.of(reference, size, n_threads=n_threads)
+        index = PartedIndex.of(
+            reference,
+            [slice(0, samples.n_samples)] if cuts is None else cuts,
+            known=known if reference.weighting.by_entry is None else (),
+            n_threads=n_threads,
+        )
         packed_oob = samples.packed_oob() if scheme.divides_by_shared_oob else None
         return cls(
             scheme=scheme,

@@ -112,6 +112,14 @@ class Samples(FieldsState):
     def _arrays(self) -> list[tuple[str, Array | None]]:
         return [(field.name, getattr(self, field.name)) for field in fields(self)]
 
+    def followed_by(self, others: Samples) -> Samples:
+        """Return these samples and others after them, with what is known of both."""
+        joined: dict[str, Any] = {
+            name: None if array is None or more is None else np.concatenate([array, more])
+            for (name, array), (_, more) in zip(self._arrays(), others._arrays(), strict=True)
+        }
+        return Samples(**joined)
+
     @property
     def n_samples(self) -> int:
         """Number of samples, n."""

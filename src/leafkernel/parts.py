@@ -8,13 +8,14 @@ best of the nearest of each part.
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+import leafkernel._native as core
 from leafkernel._lazy import lazy
 from leafkernel._state import FieldsState
 from leafkernel.incidence import WeighedRows
@@ -43,13 +44,24 @@ class PartedIndex(FieldsState):
 
     @classmethod
     def of(
-        cls, rows: WeighedRows, rows_per_part: int, *, n_threads: int = 1
+        cls,
+        rows: WeighedRows,
+        cuts: Sequence[slice],
+        *,
+        known: Sequence[core.LeafLists] = (),
+        n_threads: int = 1,
     ) -> LeafIndex | PartedIndex:
-        """List samples by leaf, so many in each part; one part is a plain index."""
-        cuts = cut(rows.n_rows, rows_per_part)
-        if len(cuts) == 1:
-            return LeafIndex.of(rows, n_threads=n_threads)
-        return cls(tuple(LeafIndex.of(rows.rows(some), n_threads=n_threads) for some in cuts))
+        """List samples by leaf, part by part, as they are cut; one part is a plain index.
+
+        Lists of the first parts that are known are not made again.
+        """
+        parts = []
+        for i, some in enumerate(cuts):
+            if i < len(known):
+                parts.append(LeafIndex.from_lists(rows.rows(some), known[i]))
+            else:
+                parts.append(LeafIndex.of(rows.rows(some), n_threads=n_threads))
+        return parts[0] if len(parts) == 1 else cls(tuple(parts))
 
     def like(self, rows: WeighedRows, *, n_threads: int = 1) -> PartedIndex:
         """Return an index of as many other rows, in the same parts and at the same places."""
@@ -61,16 +73,10 @@ class PartedIndex(FieldsState):
             )
         )
 
-    def with_part(self, part: LeafIndex) -> PartedIndex:
-        """Return the same with one more part, whose factors all parts take."""
-        old = (replace(old, by_leaf=part.by_leaf, scale=part.scale) for old in self.parts)
-        return PartedIndex((*old, part))
-
     @lazy
     def columns(self) -> tuple[slice, ...]:
         """Return the samples of each part."""
-        ends = np.cumsum([part.n_samples for part in self.parts]).tolist()
-        return tuple(slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False))
+        return tuple(cuts_of([part.n_samples for part in self.parts]))
 
     @property
     def n_samples(self) -> int:
@@ -116,6 +122,29 @@ def cut(n_rows: int, size: int) -> list[slice]:
     """Cut rows into pieces of a size, at least one."""
     begins = range(0, max(n_rows, 1), size)
     return [slice(begin, min(begin + size, n_rows)) for begin in begins]
+
+
+def parts_of(index: LeafIndex | PartedIndex) -> tuple[LeafIndex, ...]:
+    """Return the parts of an index; a plain one is its own only part."""
+    return index.parts if isinstance(index, PartedIndex) else (index,)
+
+
+def cuts_of(sizes: Sequence[int]) -> list[slice]:
+    """Return pieces of these sizes, one behind the other."""
+    ends = np.cumsum(sizes).tolist()
+    return [slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False)]
+
+
+def cuts_with(sizes: Sequence[int], n_more: int) -> list[slice]:
+    """Return cuts for parts of these sizes and more rows behind them.
+
+    A part that is not much smaller than the one before is joined with it. So there are never many
+    parts, however often rows are added, and most rows are listed only a few times.
+    """
+    joined = [*sizes, n_more]
+    while len(joined) > 1 and 2 * joined[-1] >= joined[-2]:
+        joined[-2:] = [joined[-2] + joined[-1]]
+    return cuts_of(joined)
 
 
 def products(product: Product) -> Iterator[tuple[slice, Product]]:

@@ -20,9 +20,9 @@ from leafkernel import forests, saving
 from leafkernel._memory import available_bytes, format_bytes, parse_bytes
 from leafkernel._progress import progress_bar
 from leafkernel._repr import FittedRepr
-from leafkernel._row_labels import index_of, labels_at, positions_of
+from leafkernel._row_labels import index_of, join_indexes, labels_at, positions_of
 from leafkernel._tags import InheritedTags
-from leafkernel._targets import Targets
+from leafkernel._targets import Targets, join_targets
 from leafkernel._validation import (
     check_choice,
     check_columns,
@@ -42,10 +42,12 @@ from leafkernel.inside import Inside, no_maps, weighted_means
 from leafkernel.kernel import Diagonal, LeafKernel
 from leafkernel.leaf_index import ForestStats, Samples
 from leafkernel.operator import ProximityOperator
+from leafkernel.parts import cuts_with, parts_of
 from leafkernel.product import Product
 from leafkernel.schemes import WeightScheme, find_scheme
 from leafkernel.training import (
     complete_samples,
+    more_samples,
     read_samples,
     read_stats,
 )
@@ -348,6 +350,70 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         )
         fitted._weigh(fitted.kernel_.forest, n_threads)
         return fitted
+
+    def extend(self, X: Any, y: Any = None) -> ForestProximity:
+        """Add reference samples, without routing or listing those that are there again.
+
+        The forest stays as it is. The new samples count as if they had been passed to :meth:`fit`
+        with the others.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dataframe} of shape (m, n_features)
+            New samples. They come after those that are there.
+        y : array-like of shape (m,) or (m, n_outputs), default=None
+            Their targets. Needed if :meth:`fit` was given targets.
+
+        Returns
+        -------
+        ForestProximity
+            Itself, with more reference samples.
+
+        Raises
+        ------
+        ValueError
+            If the scheme needs in-bag weights ("gap", "oob", "oob_separable"): no tree was trained
+            on new samples, so they have none.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.ensemble import RandomForestClassifier
+        >>> from leafkernel import ForestProximity
+        >>> X, y = load_iris(return_X_y=True)
+        >>> prox = ForestProximity(RandomForestClassifier(random_state=0), "kerf")
+        >>> prox.fit(X[::2], y[::2]).extend(X[1::2], y[1::2]).n_samples_fit_
+        150
+        """
+        inside = Inside.of(self)
+        fitted, n_threads = inside.prox, inside.n_threads
+        new = more_samples(inside.forest, inside.scheme, inside.route(X), inside.stats)
+        targets = join_targets(fitted.y_, y, new.n_samples)
+        samples = complete_samples(
+            inside.samples.followed_by(new),
+            inside.forest,
+            inside.scheme,
+            None,
+            targets,
+            None,
+            n_threads=n_threads,
+        )
+        stats = inside.stats.plus(
+            ForestStats.of(new, inside.stats.leaf_offsets, n_threads=n_threads)
+        )
+        parts = parts_of(fitted.kernel_.index)
+        cuts = cuts_with([part.n_samples for part in parts], new.n_samples)
+        known = [part.lists for part in parts[: len(cuts) - 1]]
+        fitted._samples, fitted._sample_weight = samples, None
+        for name, value in fitted._fitted_with.items():
+            setattr(fitted, name, value)
+        fitted._fit_kernel(stats, n_threads, cuts=cuts, known=known)
+        fitted.n_samples_fit_ = samples.n_samples
+        fitted.index_ = join_indexes(fitted.index_, index_of(X, new.n_samples))
+        fitted._targets = Targets(targets)
+        fitted.y_ = fitted._targets.values
+        self.__dict__ = dict(vars(fitted))
+        return self
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write this fitted object to a folder, as plain arrays.
@@ -913,6 +979,10 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             n_threads=n_threads,
             stats=stats,
         )
+        self._fit_kernel(stats, n_threads)
+        self._keep_params()
+
+    def _fit_kernel(self, stats: ForestStats, n_threads: int, **parts: Any) -> None:
         self.kernel_ = LeafKernel.fit(
             self.scheme_,
             self._samples,
@@ -921,8 +991,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             symmetrize=self.symmetrize,
             dtype=check_dtype(self.dtype),
             n_threads=n_threads,
+            **parts,
         )
-        self._keep_params()
 
     def _keep_params(self) -> None:
         """Note the parameters that the kernel was made with."""

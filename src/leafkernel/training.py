@@ -65,6 +65,25 @@ def complete_samples(
     return replace(samples, **known)
 
 
+def more_samples(
+    forest: FittedForest, scheme: WeightScheme, unseen: Samples, stats: ForestStats
+) -> Samples:
+    """Return new samples as reference samples, for schemes that allow it."""
+    if "in_bag" in scheme.needs:
+        raise ValueError(
+            f"weight_scheme={scheme.name!r} weighs samples by how the trees were trained on them, "
+            "and no tree was trained on new ones; use 'kerf' or 'uniform', or fit a new forest on "
+            "all samples."
+        )
+    if forest.learns_leaves and not stats.leaf_mass[unseen.leaf].all():
+        row = int(np.flatnonzero((stats.leaf_mass[unseen.leaf] == 0).any(axis=1))[0])
+        raise ValueError(
+            f"sample {row} reaches a leaf that no sample of fit reached, and {forest} tells its "
+            "leaves only through samples; fit again with all of them."
+        )
+    return Samples(unseen.leaf, feature_values=unseen.feature_values)
+
+
 def _check_range(in_bag: npt.NDArray[Any]) -> None:
     """Refuse in-bag weights whose sums or reciprocals would leave the range of float64."""
     if in_bag.dtype.kind != "f":

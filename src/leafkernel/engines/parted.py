@@ -13,7 +13,7 @@ from scipy.sparse import csr_array, hstack
 from leafkernel._progress import OnProgress
 from leafkernel.engines.native import NO_LIMIT
 from leafkernel.leaf_index import LeafIndex
-from leafkernel.parts import Nearest, nearest_of_both, products
+from leafkernel.parts import Nearest, nearest_of_both, parts_of, products
 from leafkernel.product import Product
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def _watched(
     product: Product, on_progress: OnProgress | None
 ) -> Iterator[tuple[slice, Product, OnProgress | None]]:
     """Yield each part's columns and product, and what tells the progress over all, in rows."""
-    n_parts = len(getattr(product.reference, "parts", [product.reference]))
+    n_parts = len(parts_of(product.reference))
     for done, (columns, part) in enumerate(products(product)):
         watch = None
         if on_progress is not None:

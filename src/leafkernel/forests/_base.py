@@ -64,6 +64,9 @@ class FittedForest(ABC):
     #: First leaf id of each tree, and the number of leaves; int64, shape (T + 1,).
     leaf_offsets: npt.NDArray[np.int64]
 
+    #: Whether its leaves are known only by the samples of fit that reached them.
+    learns_leaves: bool = False
+
     @abstractmethod
     def leaves(self, X: Any, *, n_threads: int = 1) -> Array:
         """Return the leaf that each sample reaches in each tree, shape (n, T)."""

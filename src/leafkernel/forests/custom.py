@@ -47,6 +47,8 @@ class CustomForest(FittedForest):
     Any other leaf counts as the last of its tree, which is empty: it collides with no sample.
     """
 
+    learns_leaves = True
+
     def __init__(self, estimator: Forest) -> None:
         self.estimator = estimator
         self._ids: list[Array] = []

@@ -59,6 +59,8 @@ class RawLeavesForest(FittedForest):
     collides with no training sample.
     """
 
+    learns_leaves = True
+
     def __init__(self, estimator: RawLeaves) -> None:
         self.estimator = estimator
         # A copy, so that fitting the estimator again elsewhere changes nothing.

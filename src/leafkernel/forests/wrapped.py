@@ -87,6 +87,11 @@ class PipelineForest(FittedForest):
         """Return the leaf that each sample reaches in each tree, shape (n, T)."""
         return self._last.leaves(self._transform(X), n_threads=n_threads)
 
+    @property
+    def learns_leaves(self) -> bool:  # type: ignore[override]
+        """Whether the leaves of the forest are known only by the samples of fit."""
+        return self._last.learns_leaves
+
     def training_leaves(self, X: Any, *, n_threads: int = 1) -> Array:
         """Return the leaves of the training samples."""
         leaf = self._last.training_leaves(self._transform(X), n_threads=n_threads)

@@ -21,7 +21,7 @@ from leafkernel.inside import Inside
 from leafkernel.kernel import LeafKernel
 from leafkernel.leaf_index import ForestStats, LeafIndex, Samples
 from leafkernel.leaf_maps import weigh
-from leafkernel.parts import PartedIndex
+from leafkernel.parts import PartedIndex, cuts_of, parts_of
 from leafkernel.saving._folder import (
     DamagedError,
     FolderReader,
@@ -66,11 +66,9 @@ def write(inside: Inside, folder: str | os.PathLike[str]) -> None:
         )
         values["query"] = _write_weights(writer, "query", kernel.query)
         values["reference"] = _write_weights(writer, "reference", kernel.reference)
-        index = kernel.index
-        parts = index.parts if isinstance(index, PartedIndex) else [index]
         values["lists"] = [
             {name: put(f"part{i}_{name}", getattr(part.lists, name)) for name in _LISTS}
-            for i, part in enumerate(parts)
+            for i, part in enumerate(parts_of(kernel.index))
         ]
         values["own_diagonal"] = put("own_diagonal", kernel.own_diagonal)
         values["packed_oob"] = put("packed_oob", kernel.packed_oob)
@@ -198,15 +196,12 @@ def _read_kernel(
 
 
 def _read_index(reader: FolderReader, reference: WeighedRows, told: Any) -> LeafIndex | PartedIndex:
-    parts, begin = [], 0
-    for arrays in told if isinstance(told, list) else [told]:  # format 1 knew no parts
-        lists = core.LeafLists(**_arrays(reader, arrays))
-        end = begin + len(lists.sample_at)
-        parts.append(LeafIndex.from_lists(reference.rows(slice(begin, end)), lists))
-        begin = end
-    if begin != reference.n_rows:
-        raise DamagedError(f"{begin} of {reference.n_rows} samples are listed by leaf.")
-    return parts[0] if len(parts) == 1 else PartedIndex(tuple(parts))
+    of_parts = told if isinstance(told, list) else [told]  # format 1 knew no parts
+    lists = [core.LeafLists(**_arrays(reader, arrays)) for arrays in of_parts]
+    cuts = cuts_of([len(part.sample_at) for part in lists])
+    if cuts[-1].stop != reference.n_rows:
+        raise DamagedError(f"{cuts[-1].stop} of {reference.n_rows} samples are listed by leaf.")
+    return PartedIndex.of(reference, cuts, known=lists)
 
 
 def _write_weights(writer: FolderWriter, side: str, rows: WeighedRows) -> dict[str, Any]:
