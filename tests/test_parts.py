@@ -12,6 +12,7 @@ from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
 
 from leafkernel import ForestProximity, WeightScheme
 from leafkernel.engines import PartedEngine, ReferenceEngine
+from leafkernel.leaf_index import list_by_leaf
 from leafkernel.parts import PartedIndex, cut, nearest_of_both
 from leafkernel.schemes import Weighting
 from leafkernel.tasks import (
@@ -42,7 +43,7 @@ def in_parts(prox, size):
     """Return the same proximity with its reference samples in parts."""
     other = prox.__copy__()
     kernel = prox.kernel_
-    other.kernel_ = replace(kernel, index=PartedIndex.of(kernel.reference, cut(150, size)))
+    other.kernel_ = replace(kernel, index=PartedIndex.of(kernel.reference, cut(150, size), lambda _, rows: list_by_leaf(rows)))
     if kernel.packed_oob is not None:
         oob = kernel.packed_oob[other.kernel_.index.sample_at]
         other.kernel_ = replace(other.kernel_, oob_by_place=oob)

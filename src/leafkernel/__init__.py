@@ -8,15 +8,17 @@ import typing
 
 if typing.TYPE_CHECKING:
     from leafkernel._validation import LeafkernelWarning
+    from leafkernel.batches import Batches
     from leafkernel.forecast import Forecast
     from leafkernel.proximity import ForestProximity
     from leafkernel.schemes import WeightScheme
 
-__all__ = ["Forecast", "ForestProximity", "LeafkernelWarning", "WeightScheme"]
+__all__ = ["Batches", "Forecast", "ForestProximity", "LeafkernelWarning", "WeightScheme"]
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Batches": "leafkernel.batches",
     "Forecast": "leafkernel.forecast",
     "ForestProximity": "leafkernel.proximity",
     "LeafkernelWarning": "leafkernel._validation",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 import re
 import sys
@@ -47,6 +48,19 @@ def available_bytes() -> int:
         return _windows_available()
     # macOS tells only what it has, not what is free: it compresses and swaps as needed.
     return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+
+
+def release(*arrays: Any) -> None:
+    """Let go of the memory of arrays that are mapped from files. They are read again when needed.
+
+    Other arrays stay as they are.
+    """
+    for array in arrays:
+        base = array
+        while isinstance(base, np.ndarray):
+            base = base.base
+        if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+            base.madvise(mmap.MADV_DONTNEED)
 
 
 def _linux_available() -> int:

@@ -14,7 +14,7 @@ OnProgress = Callable[[int], None]
 
 @contextmanager
 def progress_bar(
-    description: str, total: int, *, enabled: bool, unit: str = "row"
+    description: str, total: int | None, *, enabled: bool, unit: str = "row"
 ) -> Iterator[OnProgress | None]:
     """Yield a function that takes the amount done so far, or None where no bar is wanted."""
     if not enabled:
@@ -38,6 +38,6 @@ def track(
                 on_progress(done)
 
 
-def _open_bar(description: str, total: int, unit: str) -> Any:
+def _open_bar(description: str, total: int | None, unit: str) -> Any:
     tqdm = require("tqdm.auto", extra="progress").tqdm
     return tqdm(desc=description, total=total, unit=unit, unit_scale=True)

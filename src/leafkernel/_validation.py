@@ -128,6 +128,19 @@ def check_values(values: Any, n_samples: int) -> npt.NDArray[np.float64]:
     return array
 
 
+def check_n_neighbors(n_neighbors: Any, n_samples: int, *, itself: bool) -> int:
+    """Return how many neighbors are asked for; ``itself`` is whether training samples ask."""
+    asked: int = check_count("n_neighbors", n_neighbors)
+    available = n_samples - itself
+    if asked > available:
+        not_itself = ", a sample not being its own neighbor" if itself else ""
+        raise ValueError(
+            f"n_neighbors={asked}, but there are only {available} training samples to choose "
+            f"from{not_itself}; ask for fewer, or fit on more."
+        )
+    return asked
+
+
 def check_length(name: str, values: Any, n_samples: int) -> None:
     """Refuse anything but one row for each training sample."""
     n_rows = values.shape[0] if hasattr(values, "shape") else len(np.asarray(values, dtype=object))

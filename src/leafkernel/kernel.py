@@ -10,12 +10,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-import leafkernel._native as core
 from leafkernel._lazy import lazy
 from leafkernel._state import FieldsState
 from leafkernel._validation import refuse_masked
 from leafkernel.incidence import Coordinates, WeighedRows
-from leafkernel.leaf_index import ForestStats, LeafIndex, Samples
+from leafkernel.leaf_index import ForestStats, LeafIndex, Samples, list_by_leaf
 from leafkernel.leaf_maps import (
     LeafFactor,
     check_symmetric,
@@ -23,7 +22,7 @@ from leafkernel.leaf_maps import (
     side_by_side,
     weigh,
 )
-from leafkernel.parts import PartedIndex
+from leafkernel.parts import ListPart, PartedIndex
 from leafkernel.product import Product, both_factors
 from leafkernel.schemes import WeightScheme
 
@@ -80,14 +79,10 @@ class LeafKernel(FieldsState):
         symmetrize: bool,
         dtype: np.dtype[Any],
         cuts: Sequence[slice] | None = None,
-        known: Sequence[core.LeafLists] = (),
+        list_part: ListPart | None = None,
         n_threads: int = 1,
     ) -> LeafKernel:
-        """Weigh the training samples and index them by leaf, in one part or as they are cut.
-
-        Lists of the first parts that are known are not made again where they do not depend on the
-        weights.
-        """
+        """Weigh the training samples and index them by leaf, in one part or as they are cut."""
         incidence = samples.incidence_in(forest.coordinates, n_threads=n_threads)
         weights, asked = weigh(scheme, "query", samples, forest, dtype)
         query = reference = WeighedRows(incidence, weights)
@@ -108,8 +103,7 @@ class LeafKernel(FieldsState):
         index = PartedIndex.of(
             reference,
             [slice(0, samples.n_samples)] if cuts is None else cuts,
-            known=known if reference.weighting.by_entry is None else (),
-            n_threads=n_threads,
+            list_part or (lambda _, rows: list_by_leaf(rows, n_threads=n_threads)),
         )
         packed_oob = samples.packed_oob() if scheme.divides_by_shared_oob else None
         return cls(

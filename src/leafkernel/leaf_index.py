@@ -280,6 +280,15 @@ class ForestStats(FieldsState):
         return features[offsets[leaf] : offsets[leaf + 1]]
 
 
+def list_by_leaf(
+    rows: WeighedRows, sample_at: npt.NDArray[np.int32] | None = None, *, n_threads: int = 1
+) -> core.LeafLists:
+    """List samples by leaf, at the places of an order, by default one that is good."""
+    if sample_at is None:
+        sample_at = rows.incidence.locality_order().astype(np.int32)
+    return core.list_by_leaf(rows, sample_at, n_threads)
+
+
 class Preparer(Protocol):
     """What an index asks of an engine."""
 
@@ -328,9 +337,7 @@ class LeafIndex(FieldsState):
         n_threads: int = 1,
     ) -> LeafIndex:
         """List samples by leaf, at the places of an order, by default one that is good."""
-        if sample_at is None:
-            sample_at = rows.incidence.locality_order().astype(np.int32)
-        return cls.from_lists(rows, core.list_by_leaf(rows, sample_at, n_threads))
+        return cls.from_lists(rows, list_by_leaf(rows, sample_at, n_threads=n_threads))
 
     @classmethod
     def from_lists(cls, rows: WeighedRows, lists: core.LeafLists) -> LeafIndex:

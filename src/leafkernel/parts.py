@@ -7,8 +7,7 @@ best of the nearest of each part.
 
 from __future__ import annotations
 
-import mmap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy.typing as npt
 
 import leafkernel._native as core
 from leafkernel._lazy import lazy
+from leafkernel._memory import release
 from leafkernel._state import FieldsState
 from leafkernel.incidence import WeighedRows
 from leafkernel.leaf_index import LeafIndex
@@ -24,6 +24,8 @@ from leafkernel.product import Product
 
 Array = npt.NDArray[Any]
 Nearest = tuple[Array, npt.NDArray[np.int64]]
+#: Makes, or knows already, the lists of a part, given its number and its rows.
+ListPart = Callable[[int, WeighedRows], core.LeafLists]
 
 
 @dataclass(frozen=True)
@@ -47,20 +49,13 @@ class PartedIndex(FieldsState):
         cls,
         rows: WeighedRows,
         cuts: Sequence[slice],
-        *,
-        known: Sequence[core.LeafLists] = (),
-        n_threads: int = 1,
+        list_part: ListPart,
     ) -> LeafIndex | PartedIndex:
-        """List samples by leaf, part by part, as they are cut; one part is a plain index.
-
-        Lists of the first parts that are known are not made again.
-        """
+        """List samples by leaf, part by part, as they are cut; one part is a plain index."""
         parts = []
         for i, some in enumerate(cuts):
-            if i < len(known):
-                parts.append(LeafIndex.from_lists(rows.rows(some), known[i]))
-            else:
-                parts.append(LeafIndex.of(rows.rows(some), n_threads=n_threads))
+            of_part = rows.rows(some)
+            parts.append(LeafIndex.from_lists(of_part, list_part(i, of_part)))
         return parts[0] if len(parts) == 1 else cls(tuple(parts))
 
     def like(self, rows: WeighedRows, *, n_threads: int = 1) -> PartedIndex:
@@ -169,7 +164,7 @@ def products(product: Product) -> Iterator[tuple[slice, Product]]:
         )
         vars(with_part)["by_leaf"] = product.by_leaf
         yield columns, with_part
-        release(part)
+        release(part.members, part.weights, part.offsets)
 
 
 def nearest_of_both(first: Nearest, second: Nearest, k: int, *, by_magnitude: bool) -> Nearest:
@@ -178,13 +173,3 @@ def nearest_of_both(first: Nearest, second: Nearest, k: int, *, by_magnitude: bo
     rank = np.where(samples < 0, -np.inf, np.abs(similarity) if by_magnitude else similarity)
     order = np.lexsort((samples, -rank), axis=1)[:, :k]
     return tuple(np.take_along_axis(a, order, axis=1) for a in (similarity, samples))  # type: ignore[return-value]
-
-
-def release(part: LeafIndex) -> None:
-    """Let go of the memory of an index that is mapped from a file. It is read again when needed."""
-    for array in (part.members, part.weights, part.offsets):
-        base: Any = array
-        while isinstance(base, np.ndarray):
-            base = base.base
-        if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-            base.madvise(mmap.MADV_DONTNEED)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
+import weakref
 from collections.abc import Iterator, Sequence
 from copy import copy, deepcopy
 from importlib import import_module
@@ -16,6 +19,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_consistent_length
 from sklearn.utils.metaestimators import available_if
 
+import leafkernel._native as core
 from leafkernel import forests, saving
 from leafkernel._memory import available_bytes, format_bytes, parse_bytes
 from leafkernel._progress import progress_bar
@@ -30,21 +34,25 @@ from leafkernel._validation import (
     check_dtype,
     check_flag,
     check_length,
+    check_n_neighbors,
     check_names_out,
     check_values,
     count_threads,
     refuse_masked,
     warn,
 )
+from leafkernel.batches import Batches
 from leafkernel.engines import Engine, TooManyEntriesError, find_engine
 from leafkernel.forecast import TOO_LARGE_ADVICE, Forecast, csr_bytes, forecast, most_nonzeros
+from leafkernel.incidence import WeighedRows
 from leafkernel.inside import Inside, no_maps, weighted_means
 from leafkernel.kernel import Diagonal, LeafKernel
-from leafkernel.leaf_index import ForestStats, Samples
+from leafkernel.leaf_index import ForestStats, Samples, list_by_leaf
 from leafkernel.operator import ProximityOperator
 from leafkernel.parts import cuts_with, parts_of
 from leafkernel.product import Product
 from leafkernel.schemes import WeightScheme, find_scheme
+from leafkernel.streaming import BatchFitter, write_neighbors, write_proximity
 from leafkernel.training import (
     complete_samples,
     more_samples,
@@ -233,24 +241,40 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         stand_in = forests.RawLeaves(in_bag=in_bag, tree_weights=tree_weights)
         return cls(stand_in, weight_scheme, **params).fit(leaves, y)
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ForestProximity:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        folder: str | os.PathLike[str] | None = None,
+    ) -> ForestProximity:
         """Fit the forest if it is not fitted yet, and weigh and index the training samples.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
             Training samples. For a fitted forest and a scheme with in-bag weights, the very samples
-            that it was fitted on; for other schemes any reference samples will do.
+            that it was fitted on; for other schemes any reference samples will do. Samples that
+            are larger than memory come as :class:`leafkernel.Batches`, with a fitted forest.
         y : array-like of shape (n,) or (n, n_outputs), default=None
             Targets, as the forest takes them.
         sample_weight : array-like of shape (n,), default=None
             Sample weights for (or of) the forest's fit.
+        folder : str or path-like, default=None
+            For batches alone: the folder to keep large arrays in, a temporary one by default. What
+            lies there afterwards is a save that :meth:`load` reads. A fit that was interrupted goes
+            on where it was when it is called again with the same folder.
 
         Returns
         -------
         ForestProximity
             Itself, fitted.
         """
+        if isinstance(X, Batches):
+            return self._fit_batches(X, y, sample_weight, folder)
+        if folder is not None:
+            raise ValueError("folder is for Batches; use save(folder) after fit.")
         # A copy: what happens to the scheme later must not change this fit.
         scheme = deepcopy(find_scheme(self.weight_scheme))
         self._check_params()
@@ -263,22 +287,59 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         samples = read_samples(forest, scheme, X, y, sample_weight, n_threads=n_threads)
         fitted = copy(self)
         check_columns(fitted, X, reset=True)
-        if hasattr(fitted, "feature_names_in_"):  # it may be the very array of the data frame
-            fitted.feature_names_in_ = np.array(fitted.feature_names_in_)
-        fitted.scheme_ = scheme
-        fitted._samples = samples
-        fitted._sample_weight = None if sample_weight is None else np.array(sample_weight)
-        fitted._router = forest
+        fitted._take_fit(estimator, forest, scheme, samples, y, sample_weight)
         fitted._weigh(None, n_threads)
-        fitted.forest_ = estimator
-        fitted.n_trees_ = fitted.kernel_.forest.n_trees
-        fitted.n_leaves_ = fitted.kernel_.forest.n_leaves
-        fitted.n_samples_fit_ = samples.n_samples
-        fitted.index_ = index_of(X, samples.n_samples)
-        fitted._targets = Targets(y)
-        fitted.y_ = fitted._targets.values
+        fitted._describe_fit(index_of(X, samples.n_samples))
         # Only now does anything change here, and all of it in one step. A fit that fails leaves an
         # earlier one as it was, and another thread sees the old fit or the new one, never a mix.
+        self.__dict__ = dict(vars(fitted))
+        return self
+
+    def _fit_batches(
+        self, X: Batches, y: Any, sample_weight: Any, folder: str | os.PathLike[str] | None
+    ) -> ForestProximity:
+        scheme = deepcopy(find_scheme(self.weight_scheme))
+        self._check_params()
+        if not forests.is_fitted(self.forest):
+            raise ValueError(
+                "the forest is not fitted, and it cannot be fitted on batches; fit it first, on a "
+                "sample that fits in memory or with a library that reads from disk."
+            )
+        place = Path(tempfile.mkdtemp(prefix="leafkernel-") if folder is None else folder)
+        n_threads = count_threads(self.n_jobs)
+        fitter = BatchFitter(
+            forest=forests.adapt(self.forest, n_threads=n_threads),
+            scheme=scheme,
+            options={
+                "diagonal": self.diagonal,
+                "symmetrize": self.symmetrize,
+                "dtype": check_dtype(self.dtype),
+            },
+            limit=self._limit(),
+            progress=self.progress,
+            n_threads=n_threads,
+        )
+        identity = fitter.identity(X)
+        if saving.identity_of(place) == identity:  # it was fitted before
+            known = saving.read(place, weight_scheme=scheme, forest=self.forest)
+            self.__dict__.update({**known, **self.get_params(deep=False)})
+            return self
+        found = fitter.fit(X, y, sample_weight, place)
+        fitted = copy(self)
+        check_columns(fitted, found.first, reset=True)
+        fitted._take_fit(self.forest, fitter.forest, scheme, found.samples, found.y, sample_weight)
+        fitted.kernel_ = found.kernel
+        fitted._describe_fit(range(found.samples.n_samples))
+        saving.write(
+            Inside.of(fitted),
+            place,
+            begun=found.work.folder,
+            there=found.there,
+            identity=identity,
+            with_forest=folder is not None,
+        )
+        if folder is None:  # the arrays stay mapped while somebody has them
+            weakref.finalize(found.kernel, shutil.rmtree, place, ignore_errors=True)
         self.__dict__ = dict(vars(fitted))
         return self
 
@@ -403,11 +464,16 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         )
         parts = parts_of(fitted.kernel_.index)
         cuts = cuts_with([part.n_samples for part in parts], new.n_samples)
-        known = [part.lists for part in parts[: len(cuts) - 1]]
         fitted._samples, fitted._sample_weight = samples, None
         for name, value in fitted._fitted_with.items():
             setattr(fitted, name, value)
-        fitted._fit_kernel(stats, n_threads, cuts=cuts, known=known)
+
+        def list_part(i: int, rows: WeighedRows) -> core.LeafLists:
+            # Lists hold weights of entries, and no other factor.
+            is_known = i < len(cuts) - 1 and rows.weighting.by_entry is None
+            return parts[i].lists if is_known else list_by_leaf(rows, n_threads=n_threads)
+
+        fitted._fit_kernel(stats, n_threads, cuts=cuts, list_part=list_part)
         fitted.n_samples_fit_ = samples.n_samples
         fitted.index_ = join_indexes(fitted.index_, index_of(X, new.n_samples))
         fitted._targets = Targets(targets)
@@ -519,6 +585,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             If P would pass ``max_memory``.
         """
         check_flag("sort", sort)
+        if isinstance(X, Batches):
+            return X.joined(lambda rows: self.proximity(rows, sort=sort))
         inside = Inside.of(self)
         product, prox, engine = inside.product(X), inside.prox, inside.engine
         limit = prox._limit()
@@ -602,21 +670,72 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             ``similarity`` if you ask for many.
         """
         check_choice("by", by, ("value", "magnitude"))
+        if isinstance(X, Batches):
+            return X.joined(lambda rows: self.kneighbors(rows, n_neighbors, by=by))
         inside = Inside.of(self)
         product = inside.product(X)
-        n_neighbors = check_count("n_neighbors", n_neighbors)
-        available = inside.n_samples - (X is None)
-        if n_neighbors > available:
-            not_itself = ", a sample not being its own neighbor" if X is None else ""
-            raise ValueError(
-                f"n_neighbors={n_neighbors}, but there are only {available} training samples to "
-                f"choose from{not_itself}; ask for fewer, or fit on more."
-            )
+        n_neighbors = check_n_neighbors(n_neighbors, inside.n_samples, itself=X is None)
         enabled = inside.prox.progress
         with progress_bar("kneighbors", product.n_rows, enabled=enabled) as on_progress:
             return inside.engine.nearest(
                 product, n_neighbors, on_progress, by_magnitude=by == "magnitude"
             )
+
+    def write_neighbors(
+        self,
+        path: str | os.PathLike[str],
+        X: Any = None,
+        n_neighbors: int = 10,
+        *,
+        by: Literal["value", "magnitude"] = "value",
+    ) -> Path:
+        """Write the nearest training samples of each sample to a file, block by block.
+
+        Only one block is in memory. If this is interrupted, call it again in the same way: it goes
+        on where it was.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file. With ``.parquet`` it has a line for each pair: ``row``, ``neighbor`` (both are
+            positions, from 0) and ``proximity``, without pairs of proximity 0. With ``.npy`` it
+            holds the neighbors, shape (m, n_neighbors), and a second file, ``.proximity.npy``, the
+            proximities.
+        X : {Batches, array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
+            As in :meth:`kneighbors`; :class:`leafkernel.Batches` are never in memory as a whole.
+        n_neighbors : int, default=10
+            Number of neighbors.
+        by : {"value", "magnitude"}, default="value"
+            As in :meth:`kneighbors`.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+        """
+        check_choice("by", by, ("value", "magnitude"))
+        inside = Inside.of(self)
+        n_neighbors = check_n_neighbors(n_neighbors, inside.n_samples, itself=X is None)
+        return write_neighbors(inside, path, X, n_neighbors, by)
+
+    def write_proximity(self, path: str | os.PathLike[str], X: Any = None) -> Path:
+        """Write P to a Parquet file, block by block: row, neighbor (the column) and proximity.
+
+        If this is interrupted, call it again in the same way: it goes on where it was.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file, which ends in ``.parquet``.
+        X : {Batches, array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
+            As in :meth:`proximity`; :class:`leafkernel.Batches` are never in memory as a whole.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+        """
+        return write_proximity(Inside.of(self), path, X)
 
     def neighbors_frame(self, X: Any = None, n_neighbors: int = 10) -> Any:
         """Return the nearest training samples as a table, with the labels of your data frames.
@@ -726,6 +845,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         csr_array of shape (m, L)
             Q, such that P = Q Wᵀ off the diagonal; (m, 2L) where the kernel is symmetrized.
         """
+        if isinstance(X, Batches):
+            return X.joined(self.query_map)
         inside = Inside.of(self)
         samples = inside.route_if_given(X)
         inside.require_maps("query map")
@@ -782,6 +903,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         ndarray of float64 of shape (m,) or (m, c)
             Sums, without forming P: through the maps where the scheme has maps, else row by row.
         """
+        if isinstance(X, Batches):
+            return X.joined(lambda rows: self.weighted_sums(values, rows))
         inside = Inside.of(self)
         product = inside.product(X)
         values = check_values(values, inside.n_samples)
@@ -807,6 +930,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             Rows of P, each divided by its sum, times the values. A row without any proximity has
             no average: it is NaN, with a warning.
         """
+        if isinstance(X, Batches):
+            return X.joined(lambda rows: self.weighted_average(values, rows))
         inside = Inside.of(self)
         if inside.scheme.signed:
             raise ValueError(
@@ -968,6 +1093,32 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         if self.max_memory is not None:
             parse_bytes(self.max_memory)
         check_dtype(self.dtype)
+
+    def _take_fit(
+        self,
+        estimator: Any,
+        router: forests.FittedForest,
+        scheme: WeightScheme,
+        samples: Samples,
+        y: Any,
+        sample_weight: Any,
+    ) -> None:
+        """Keep what a fit was given and what it found of the samples."""
+        if hasattr(self, "feature_names_in_"):  # it may be the very array of the data frame
+            self.feature_names_in_ = np.array(self.feature_names_in_)
+        self.forest_, self._router, self.scheme_ = estimator, router, scheme
+        self._samples = samples
+        self._sample_weight = None if sample_weight is None else np.array(sample_weight)
+        self._targets = Targets(y)
+        self.y_ = self._targets.values
+
+    def _describe_fit(self, index: Any) -> None:
+        """Keep the figures of a fit, and the parameters that it was made with."""
+        self.n_trees_ = self.kernel_.forest.n_trees
+        self.n_leaves_ = self.kernel_.forest.n_leaves
+        self.n_samples_fit_ = self.kernel_.n_samples
+        self.index_ = index
+        self._keep_params()
 
     def _weigh(self, stats: ForestStats | None, n_threads: int) -> None:
         """Weigh the training samples by the scheme, and index them."""

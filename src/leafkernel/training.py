@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -124,6 +124,7 @@ def read_stats(
     progress: bool,
     n_threads: int,
     stats: ForestStats | None = None,
+    rows_at_once: int | None = None,
 ) -> ForestStats:
     """Return what the training samples say of leaves and trees, as far as the scheme needs it.
 
@@ -155,12 +156,24 @@ def read_stats(
             "features_on_paths": stats.features_on_paths,
             **known,
         }
-    stats = ForestStats.of(samples, forest.leaf_offsets, n_threads=n_threads, **known)
+    stats = _count(samples, forest, rows_at_once, n_threads=n_threads, **known)
     if weighs_leaves:
         with _needed_by(scheme, "in-bag weights"):
             forest.check_in_bag(stats.in_bag_mass)
         _warn_of_never_oob(samples, scheme)
     return stats
+
+
+def _count(
+    samples: Samples, forest: FittedForest, rows_at_once: int | None, **known: Any
+) -> ForestStats:
+    """Return the masses of leaves, counted for so many rows at once, by default for all."""
+    if rows_at_once is None or samples.n_samples <= rows_at_once:
+        return ForestStats.of(samples, forest.leaf_offsets, **known)
+    begins = range(0, samples.n_samples, rows_at_once)
+    parts = (samples.rows(slice(begin, begin + rows_at_once)) for begin in begins)
+    counted = (ForestStats.of(part, forest.leaf_offsets, **known) for part in parts)
+    return reduce(ForestStats.plus, counted)
 
 
 @contextmanager

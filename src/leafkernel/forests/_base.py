@@ -96,6 +96,13 @@ class FittedForest(ABC):
         """Return how the trees were trained on these samples, their own training set."""
         raise Unavailable(f"{self} does not tell how its trees drew their samples")
 
+    def in_bag_of_trees(
+        self, trees: slice, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1
+    ) -> InBag:
+        """Return how some of the trees were trained, for samples that are not at hand."""
+        whole = self.in_bag(None, y, sample_weight, leaf, n_threads=n_threads)
+        return InBag(whole.weights[:, trees], whole.is_oob[:, trees])
+
     def check_in_bag(self, masses: Array) -> None:  # noqa: B027 - most forests cannot tell
         """Refuse in-bag weights that, summed over each leaf, are not those of the trees."""
 

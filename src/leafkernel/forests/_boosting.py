@@ -10,6 +10,8 @@ from leafkernel._validation import describe
 from leafkernel.forests._base import Array, FittedForest, InBag, Unavailable
 from leafkernel.forests._trees import weighted_variances
 
+_ROWS_AT_ONCE = 1 << 17
+
 
 class BoostedTrees(FittedForest):
     """Trees that add up to a model: one behind the other, in the order of the library."""
@@ -20,7 +22,10 @@ class BoostedTrees(FittedForest):
 
     def tree_weights(self, leaf: Array) -> Array:
         """Return the variance over the training samples of what each tree adds to the model."""
-        counts = np.bincount(leaf.ravel(), minlength=int(self.leaf_offsets[-1]))
+        counts = np.zeros(int(self.leaf_offsets[-1]), dtype=np.int64)
+        for begin in range(0, len(leaf), _ROWS_AT_ONCE):  # bincount copies what it counts
+            rows = leaf[begin : begin + _ROWS_AT_ONCE]
+            counts += np.bincount(rows.ravel(), minlength=len(counts))
         return weighted_variances(self.leaf_values(), counts, self.leaf_offsets)
 
     def in_bag(

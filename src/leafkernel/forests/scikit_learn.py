@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from abc import abstractmethod
 from collections.abc import Sequence
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -147,6 +147,17 @@ class BaggedForest(_TreesOfSklearn):
                 f"{advice}"
             )
         return recover_in_bag(forest, y, sample_weight, leaf.shape[0], n_threads=n_threads)
+
+    def in_bag_of_trees(
+        self, trees: slice, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1
+    ) -> InBag:
+        """Return how some of the trees were trained, without drawing for the others."""
+        if hasattr(self.estimator, "samplers_"):
+            return super().in_bag_of_trees(trees, y, sample_weight, leaf, n_threads=n_threads)
+        few = copy(self)
+        few.estimator = copy(self.estimator)
+        few.estimator.estimators_ = self.estimator.estimators_[trees]
+        return few.in_bag(None, y, sample_weight, leaf, n_threads=n_threads)
 
     def check_in_bag(self, masses: Array) -> None:
         """Refuse in-bag weights that do not add up to what the trees recorded in their leaves."""

@@ -113,6 +113,12 @@ class PipelineForest(FittedForest):
         X = None if X is None else self._transform(X)
         return self._last.in_bag(X, y, sample_weight, leaf, n_threads=n_threads)
 
+    def in_bag_of_trees(
+        self, trees: slice, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1
+    ) -> InBag:
+        """Return how some of the trees were trained."""
+        return self._last.in_bag_of_trees(trees, y, sample_weight, leaf, n_threads=n_threads)
+
     def check_in_bag(self, masses: Array) -> None:
         """Refuse in-bag weights that, summed over each leaf, are not those of the trees."""
         self._last.check_in_bag(masses)

@@ -23,6 +23,7 @@ from leafkernel.leaf_index import ForestStats, LeafIndex, Samples
 from leafkernel.leaf_maps import weigh
 from leafkernel.parts import PartedIndex, cuts_of, parts_of
 from leafkernel.saving._folder import (
+    MANIFEST,
     DamagedError,
     FolderReader,
     FolderWriter,
@@ -43,19 +44,37 @@ _LISTS = ("offsets", "members", "weights", "sample_at")
 _PARAMS = ("diagonal", "symmetrize", "n_jobs", "max_memory", "progress")
 
 
-def write(inside: Inside, folder: str | os.PathLike[str]) -> None:
-    """Write a fitted proximity to a folder."""
+def write(
+    inside: Inside,
+    folder: str | os.PathLike[str],
+    *,
+    begun: Path | None = None,
+    there: dict[str, Any] | None = None,
+    identity: str = "",
+    with_forest: bool = True,
+) -> None:
+    """Write a fitted proximity to a folder.
+
+    Arrays that are ``there``, mapped from files in a data folder that was begun, stay where they
+    are. The identity tells what was fitted, and to what. Without its forest, it can be read only by
+    who has the forest.
+    """
     prox, kernel, samples, stats = inside.prox, inside.kernel, inside.samples, inside.stats
     values: dict[str, Any] = {}
-    with writing(Path(folder), values) as writer:
+    with writing(Path(folder), values, begun) as writer:
         put = writer.array
+        for name, array in (there or {}).items():
+            writer.adopt(name, array)
+        values["identity"] = identity
         values["params"] = {name: getattr(prox, name) for name in _PARAMS}
         kept = inside.fitted_with
         values["params"].update(diagonal=kept["diagonal"], symmetrize=kept["symmetrize"])
         values["params"]["dtype"] = kernel.dtype.name
         values["params"]["engine"] = prox.engine if isinstance(prox.engine, str) else "auto"
         values["scheme"] = _write_scheme(writer, inside.scheme)
-        values["forest"] = write_forest(writer, prox.forest_, inside.forest)
+        values["forest"] = {"kind": "absent", "name": str(inside.forest)}
+        if with_forest:
+            values["forest"] = write_forest(writer, prox.forest_, inside.forest)
         values["samples"] = {name: put(name, getattr(samples, name)) for name in _SAMPLES}
         values["stats"] = {name: put(name, getattr(stats, name)) for name in _STATS}
         paths = stats.features_on_paths
@@ -92,6 +111,16 @@ def read(
     return reading(
         Path(folder), lambda reader: _read(reader, weight_scheme, forest, trusted), verify=verify
     )
+
+
+def identity_of(folder: str | os.PathLike[str]) -> str:
+    """Return the identity that a save was written with, "" where there is none."""
+    if not (Path(folder) / MANIFEST).exists():
+        return ""
+    found = reading(
+        Path(folder), lambda reader: {"": reader.values.get("identity", "")}, verify=False
+    )
+    return str(found[""])
 
 
 def verify(folder: str | os.PathLike[str]) -> None:
@@ -201,7 +230,7 @@ def _read_index(reader: FolderReader, reference: WeighedRows, told: Any) -> Leaf
     cuts = cuts_of([len(part.sample_at) for part in lists])
     if cuts[-1].stop != reference.n_rows:
         raise DamagedError(f"{cuts[-1].stop} of {reference.n_rows} samples are listed by leaf.")
-    return PartedIndex.of(reference, cuts, known=lists)
+    return PartedIndex.of(reference, cuts, lambda i, _: lists[i])
 
 
 def _write_weights(writer: FolderWriter, side: str, rows: WeighedRows) -> dict[str, Any]:

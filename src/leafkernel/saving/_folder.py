@@ -36,7 +36,7 @@ Array = npt.NDArray[Any]
 #: The version of the format. Raise it when an older leafkernel could not read what is written.
 VERSION = 2
 _FORMAT = "leafkernel proximity"
-_MANIFEST = "saved.json"
+MANIFEST = "saved.json"
 # Types of numbers, truth values, texts and dates: none of them can hold an object.
 _KINDS = "biufUSmM"
 _FILE_NAME = re.compile(r"[a-z0-9_]+\.[a-z]+")
@@ -73,12 +73,19 @@ class FolderWriter:
             with path.open("wb") as file:
                 np.save(file, array, allow_pickle=False)
                 _sync(file)
-            self.files[path.name] = {
-                **_describe(path),
-                "dtype": array.dtype.str,
-                "shape": list(array.shape),
-            }
+            self._note(path, array)
         return self._known[key]
+
+    def adopt(self, name: str, array: Array) -> None:
+        """Take an array that is mapped from its file in this folder already."""
+        interface = array.__array_interface__
+        self._known[interface["data"][0], array.shape, array.strides, array.dtype.str] = name
+        self._kept.append(array)
+        self._note(self.folder / f"{name}.npy", array)
+
+    def _note(self, path: Path, array: Array) -> None:
+        shape = {"dtype": array.dtype.str, "shape": list(array.shape)}
+        self.files[path.name] = {**_describe(path), **shape}
 
     def file(self, name: str) -> Path:
         """Return where to write a file that is no array; call :meth:`add` when it is there."""
@@ -94,16 +101,21 @@ class FolderWriter:
 
 
 @contextmanager
-def writing(folder: Path, values: dict[str, Any]) -> Iterator[FolderWriter]:
-    """Write a save: its parts within the context, ``values`` and the rest when it ends well."""
+def writing(
+    folder: Path, values: dict[str, Any], begun: Path | None = None
+) -> Iterator[FolderWriter]:
+    """Write a save: its parts within the context, ``values`` and the rest when it ends well.
+
+    A data folder that was begun before is used. It stays where it is if something goes wrong.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     if not _is_ours(folder):
         raise FileExistsError(
             f"{folder} holds other files than a saved proximity; give a folder of its own."
         )
     token = secrets.token_hex(6)
-    part, data = folder / f".part-{token}", folder / f"data-{token}"
-    part.mkdir()
+    part, data = begun or folder / f".part-{token}", folder / f"data-{token}"
+    part.mkdir(exist_ok=begun is not None)
     try:
         writer = FolderWriter(part)
         yield writer
@@ -116,13 +128,18 @@ def writing(folder: Path, values: dict[str, Any]) -> Iterator[FolderWriter]:
             "files": writer.files,
             "values": values,
         }
-        with open_whole(folder / _MANIFEST) as file:
+        with open_whole(folder / MANIFEST) as file:
             file.write(_sealed(content))
             _sync(file)
     except BaseException:
-        for path in (part, data):
+        if begun is not None and data.exists() and _data_name(folder) != data.name:
+            os.rename(data, begun)
+        for path in (part, data) if begun is None else ():
             shutil.rmtree(path, ignore_errors=True)
         raise
+    for path in data.iterdir():  # what was needed only to go on after an interruption
+        if path.name not in writer.files:
+            path.unlink(missing_ok=True)
     if replaced is not None and replaced != data.name:
         shutil.rmtree(folder / replaced, ignore_errors=True)
     _remove_leftovers(folder)
@@ -234,7 +251,7 @@ def reading(
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
-    path = folder / _MANIFEST
+    path = folder / MANIFEST
     try:
         raw = path.read_bytes()
     except OSError as error:
@@ -278,7 +295,7 @@ def _data_name(folder: Path) -> str | None:
 
 
 def _is_ours(folder: Path) -> bool:
-    known = (_MANIFEST, ".part-", "data-")
+    known = (MANIFEST, ".part-", "data-")
     return all(path.name.startswith((*known, ".")) for path in folder.iterdir())
 
 

@@ -87,11 +87,11 @@ def read_forest(
         raw.leaf_ids_ = _read_ids(reader, told)
         raw.n_features_in_ = len(raw.leaf_ids_)
         return raw, None
-    if kind == "custom":
+    if kind in ("custom", "absent"):
         if given is None:
             raise ValueError(
-                f"the forest of this proximity, {told['name']}, is a class of your own, which is "
-                "not saved; load with forest=..., the fitted forest."
+                f"the forest of this proximity, {told['name']}, is not in the folder; load with "
+                "forest=..., the fitted forest."
             )
         router = CustomForest(given)
         router._n_features = int(told["n_features"])

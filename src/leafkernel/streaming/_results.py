@@ -1,0 +1,162 @@
+"""Results that are written block by block, and go on where they were after an interruption."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib.format import open_memmap
+
+from leafkernel._files import open_whole
+from leafkernel._memory import release
+from leafkernel._optional import require
+from leafkernel._progress import progress_bar
+from leafkernel.batches import Batches
+from leafkernel.inside import Inside
+from leafkernel.leaf_index import Samples
+from leafkernel.parts import cut, parts_of
+from leafkernel.product import Product
+from leafkernel.streaming._work import Work, seal
+
+Array = npt.NDArray[Any]
+Columns = dict[str, Array]
+#: Computes the lines (row, neighbor, proximity) of a block, given its first row.
+Lines = Callable[[Product, int], Columns]
+
+_MOST_ROWS = 1 << 16
+_PARQUET, _NPY = ".parquet", ".npy"
+
+
+def write_neighbors(
+    inside: Inside, path: str | os.PathLike[str], X: Any, n_neighbors: int, by: str
+) -> Path:
+    """Write the nearest training samples of each sample."""
+
+    def nearest(product: Product, first: int) -> Columns:
+        similarity, neighbors = inside.engine.nearest(
+            product, n_neighbors, by_magnitude=by == "magnitude"
+        )
+        if is_matrix:
+            return {"neighbor": neighbors, "proximity": similarity}
+        row, rank = np.nonzero(similarity)
+        return {
+            "row": row + first,
+            "neighbor": neighbors[row, rank],
+            "proximity": similarity[row, rank],
+        }
+
+    target = Path(path)
+    is_matrix = _format_of(target) == _NPY
+    return _write(inside, target, X, nearest, {"nearest": n_neighbors, "by": by})
+
+
+def write_proximity(inside: Inside, path: str | os.PathLike[str], X: Any) -> Path:
+    """Write the nonzeros of P."""
+
+    def rows(product: Product, first: int) -> Columns:
+        matrix = inside.engine.rows(product)
+        row = np.repeat(np.arange(first, first + product.n_rows), np.diff(matrix.indptr))
+        return {"row": row, "neighbor": matrix.indices.astype(np.int64), "proximity": matrix.data}
+
+    target = Path(path)
+    if _format_of(target) == _NPY:
+        raise ValueError(
+            f"{path}: a sparse matrix is written as Parquet; end the name in .parquet."
+        )
+    return _write(inside, target, X, rows, {"nearest": None})
+
+
+def _write(inside: Inside, path: Path, X: Any, lines: Lines, asked: dict[str, Any]) -> Path:
+    """Compute block after block into a folder beside the file, then write the file."""
+    kernel = inside.kernel
+    batches = X if X is None or isinstance(X, Batches) else Batches.from_arrays(X)
+    identity = seal(
+        **asked,
+        rows="training" if batches is None else batches.identity,
+        scheme=[inside.scheme.name, str(kernel.dtype), str(inside.fitted_with["diagonal"])],
+        leaves=hashlib.sha256(inside.stats.leaf_mass.tobytes()).hexdigest(),
+        samples=hashlib.sha256(inside.samples.leaf[:256].tobytes()).hexdigest(),
+    )
+    work = Work(path.with_name(path.name + ".part"), identity)
+    done = int(work.state.get("rows", 0))
+    blocks: list[int] = list(work.state.get("blocks", []))
+    total = inside.n_samples if batches is None else batches.n_rows
+    with progress_bar(path.name, total, enabled=inside.prox.progress) as on_progress:
+        products = _training(inside, done) if batches is None else _new(inside, batches, done)
+        for product in products:
+            for name, column in lines(product, done).items():
+                work.put(f"{name}_{done}", column)
+            blocks.append(done)
+            done += product.n_rows
+            work.note(rows=done, blocks=blocks)
+            release(inside.samples.leaf, inside.samples.oob_flags, inside.samples.in_bag_weights)
+            if on_progress is not None:
+                on_progress(done)
+    if _format_of(path) == _NPY:
+        _join_matrices(work, blocks, path)
+    else:
+        _join_tables(work, blocks, path)
+    shutil.rmtree(work.folder, ignore_errors=True)
+    return path
+
+
+def _training(inside: Inside, done: int) -> Iterator[Product]:
+    """Yield the products of the training samples that are not done; no block is of two parts."""
+    begin = 0
+    for part in parts_of(inside.kernel.index):
+        for some in cut(part.n_samples, _MOST_ROWS):
+            rows = slice(max(begin + some.start, done), begin + some.stop)
+            if rows.start < rows.stop:
+                yield inside.kernel.training_product(rows)
+        begin += part.n_samples
+
+
+def _new(inside: Inside, batches: Batches, done: int) -> Iterator[Product]:
+    for batch in batches.rows_from(done):
+        samples: Samples = inside.route(batch.X)
+        yield inside.kernel.product(samples)
+
+
+def _join_tables(work: Work, blocks: list[int], path: Path) -> None:
+    arrow, parquet = require("pyarrow", extra="cli"), require("pyarrow.parquet", extra="cli")
+    with open_whole(path) as file:
+        writer = None
+        for block in blocks:
+            names = ("row", "neighbor", "proximity")
+            table = arrow.table({name: work.get(f"{name}_{block}") for name in names})
+            writer = writer or parquet.ParquetWriter(file, table.schema)
+            writer.write_table(table)
+        if writer is not None:
+            writer.close()
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _join_matrices(work: Work, blocks: list[int], path: Path) -> None:
+    """Write the neighbors and, beside them, their proximities."""
+    for name, target in (
+        ("neighbor", path),
+        ("proximity", path.with_name(f"{path.stem}.proximity{path.suffix}")),
+    ):
+        parts = [work.get(f"{name}_{block}") for block in blocks]
+        shape = (sum(map(len, parts)), parts[0].shape[1])
+        temporary = work.folder / f"{name}.npy"
+        whole = open_memmap(temporary, "w+", parts[0].dtype, shape)
+        begin = 0
+        for part in parts:
+            whole[begin : begin + len(part)] = part
+            begin += len(part)
+        whole.flush()
+        os.replace(temporary, target)
+
+
+def _format_of(path: Path) -> str:
+    if path.suffix not in (_PARQUET, _NPY):
+        raise ValueError(f"{path.name}: results are written as .parquet or .npy; end the name so.")
+    return path.suffix
