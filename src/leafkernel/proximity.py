@@ -324,7 +324,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             known = saving.read(place, weight_scheme=scheme, forest=self.forest)
             self.__dict__.update({**known, **self.get_params(deep=False)})
             return self
-        found = fitter.fit(X, y, sample_weight, place)
+        found = fitter.fit(X, y, sample_weight, place, identity)
         fitted = copy(self)
         check_columns(fitted, found.first, reset=True)
         fitted._take_fit(self.forest, fitter.forest, scheme, found.samples, found.y, sample_weight)

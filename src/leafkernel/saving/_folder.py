@@ -106,7 +106,7 @@ def writing(
 ) -> Iterator[FolderWriter]:
     """Write a save: its parts within the context, ``values`` and the rest when it ends well.
 
-    A data folder that was begun before is used. It stays where it is if something goes wrong.
+    A data folder that was begun before is used. If something goes wrong it stays, to go on with.
     """
     folder.mkdir(parents=True, exist_ok=True)
     if not _is_ours(folder):
@@ -114,7 +114,7 @@ def writing(
             f"{folder} holds other files than a saved proximity; give a folder of its own."
         )
     token = secrets.token_hex(6)
-    part, data = begun or folder / f".part-{token}", folder / f"data-{token}"
+    part, data = begun or folder / f".part-{token}", begun or folder / f"data-{token}"
     part.mkdir(exist_ok=begun is not None)
     try:
         writer = FolderWriter(part)
@@ -132,8 +132,6 @@ def writing(
             file.write(_sealed(content))
             _sync(file)
     except BaseException:
-        if begun is not None and data.exists() and _data_name(folder) != data.name:
-            os.rename(data, begun)
         for path in (part, data) if begun is None else ():
             shutil.rmtree(path, ignore_errors=True)
         raise

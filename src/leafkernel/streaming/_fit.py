@@ -20,6 +20,7 @@ import leafkernel._native as core
 from leafkernel import forests
 from leafkernel._memory import format_bytes
 from leafkernel._progress import progress_bar
+from leafkernel._targets import refuse_missing
 from leafkernel.batches import Batches
 from leafkernel.incidence import WeighedRows
 from leafkernel.kernel import LeafKernel
@@ -93,10 +94,13 @@ class BatchFitter:
     progress: bool
     n_threads: int
 
-    def fit(self, batches: Batches, y: Any, sample_weight: Any, folder: Path) -> BatchFit:
-        """Fit, or go on with a fit of the same batches that was interrupted."""
-        self.refuse_unsupported()
-        work = Work(folder / ".part-fit", self.identity(batches))
+    def fit(
+        self, batches: Batches, y: Any, sample_weight: Any, folder: Path, identity: str
+    ) -> BatchFit:
+        """Fit, or go on with a fit of the same identity that was interrupted."""
+        self._refuse_unsupported()
+        # The name that the data of a save has: at the end, it is one.
+        work = Work(folder / f"data-{identity[:12]}", identity)
         first, leaf = self._route(work, batches)
         n_rows, n_trees = leaf.shape
         y = _targets(work, y, n_rows)
@@ -146,7 +150,7 @@ class BatchFitter:
             settings=[self.scheme.name, *map(str, self.options.values())],
         )
 
-    def refuse_unsupported(self) -> None:
+    def _refuse_unsupported(self) -> None:
         """Refuse what needs all samples in memory."""
         if self.forest.learns_leaves:
             raise TypeError(
@@ -171,25 +175,24 @@ class BatchFitter:
         done = int(work.state.get("rows", 0))
         width, kind = len(self.forest.leaf_offsets) - 1, leaf_id_type(self.forest.leaf_offsets[-1])
         if not work.state.get("routed"):
-            leaf = GrowingArray(work.folder / "leaf.npy", width, kind, done)
-            names = list(getattr(first.X, "columns", []))
-            with progress_bar("leaves", batches.n_rows, enabled=self.progress) as on_progress:
+            names = _names(first.X)
+            with (
+                GrowingArray(work.folder / "leaf.npy", width, kind, done) as leaf,
+                progress_bar("leaves", batches.n_rows, enabled=self.progress) as on_progress,
+            ):
                 for batch in batches.rows_from(done):
-                    if list(getattr(batch.X, "columns", [])) != names:
-                        raise ValueError(f"row {leaf.n_rows} on has other columns than the first.")
+                    if _names(batch.X) != names:
+                        raise ValueError(f"the columns change at row {leaf.n_rows}.")
                     if (batch.y is None) != (first.y is None):
                         raise ValueError(f"targets are missing from row {leaf.n_rows} on.")
-                    found = self.forest.leaves(batch.X, n_threads=self.n_threads)
                     if batch.y is not None:
-                        work.put(
-                            f"y_{leaf.n_rows}",
-                            batch.y.astype(str) if batch.y.dtype == object else batch.y,
-                        )
-                    leaf.append(found)
+                        refuse_missing(batch.y)
+                        kind_of_y = str if batch.y.dtype == object else batch.y.dtype
+                        work.put(f"y_{leaf.n_rows}", batch.y.astype(kind_of_y))
+                    leaf.append(self.forest.leaves(batch.X, n_threads=self.n_threads))
                     work.note(rows=leaf.n_rows)
                     if on_progress is not None:
                         on_progress(leaf.n_rows)
-            leaf.close()
             work.note(routed=True)
         return first.X, work.get("leaf")
 
@@ -252,6 +255,10 @@ def _targets(work: Work, y: Any, n_rows: int) -> Any:
     if len(y) != n_rows:
         raise ValueError(f"y has {len(y):,} rows, but the batches of X have {n_rows:,}.")
     return y
+
+
+def _names(X: Any) -> list[Any]:
+    return list(getattr(X, "columns", []))
 
 
 def _check_size(X: Any, limit: int) -> None:

@@ -107,15 +107,22 @@ class GrowingArray:
         self._sync()
         self.n_rows += len(rows)
 
-    def close(self) -> None:
-        """Write the header, which tells how many rows there are, and close the file."""
+    def __enter__(self) -> GrowingArray:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Write the header, which tells how many rows there are, if nothing went wrong."""
+        if kind is None:
+            self._write_header()
+        self._file.close()
+
+    def _write_header(self) -> None:
         told = {"descr": self.dtype.str, "fortran_order": False, "shape": (self.n_rows, self.width)}
         text = repr(told).encode()
         head = b"\x93NUMPY\x01\x00" + (_HEADER - 10).to_bytes(2, "little")
         self._file.seek(0)
         self._file.write(head + text.ljust(_HEADER - 11) + b"\n")
         self._sync()
-        self._file.close()
 
     def _sync(self) -> None:
         self._file.flush()
