@@ -1,4 +1,6 @@
 // Products to rows, neighbors, sums and counts.
+#include <nanobind/stl/string.h>
+
 #include <algorithm>
 #include <limits>
 
@@ -6,6 +8,7 @@
 #include "leafkernel/checks.hpp"
 #include "leafkernel/csr_rows.hpp"
 #include "leafkernel/matvec.hpp"
+#include "leafkernel/nearest_by_planes.hpp"
 #include "leafkernel/reducers.hpp"
 #include "lists.hpp"
 
@@ -86,7 +89,7 @@ nb::tuple rows_of(const nb::object& source, const HeldIndex& index, bool sorted,
 }
 
 nb::tuple nearest(const nb::object& source, const HeldIndex& index, Offset k, bool by_magnitude,
-                  int n_threads, const nb::object& on_progress) {
+                  const std::string& loop, int n_threads, const nb::object& on_progress) {
     const HeldProduct held = read_product(source, index);
     const Product& product = held.view;
     const bool has_own = std::ranges::any_of(product.own, [](SampleId place) { return place >= 0; });
@@ -99,7 +102,13 @@ nb::tuple nearest(const nb::object& source, const HeldIndex& index, Offset k, bo
         Buffer<std::int64_t> samples(n_rows * k);
         {
             const nb::gil_scoped_release no_gil;
-            top_k(product, k, similarities.data(), samples.data(), n_threads, monitor, by_magnitude);
+            const bool suits = loop != "lists" && k > 0 && detail::planes_suit<decltype(zero)>(product);
+            if (suits && (loop == "planes" || detail::planes_pay(product, k))) {
+                nearest_by_planes(product, k, similarities.data(), samples.data(), n_threads, monitor);
+            } else {
+                top_k(product, k, similarities.data(), samples.data(), n_threads, monitor,
+                      by_magnitude);
+            }
         }
         const auto rows = static_cast<std::size_t>(n_rows);
         const auto columns = static_cast<std::size_t>(k);
@@ -191,12 +200,13 @@ void register_rows(nb::module_& module) {
     nb::exception<TooManyEntries>(module, "TooManyEntriesError", PyExc_MemoryError);
     module.def("csr_rows", &rows_of, "product"_a, "index"_a, "sort"_a, "most_entries"_a, "n_threads"_a,
                "wide_indices"_a, "on_progress"_a.none());
-    module.def("nearest", &nearest, "product"_a, "index"_a, "k"_a, "by_magnitude"_a, "n_threads"_a,
-               "on_progress"_a.none());
+    module.def("nearest", &nearest, "product"_a, "index"_a, "k"_a, "by_magnitude"_a, "loop"_a,
+               "n_threads"_a, "on_progress"_a.none());
     module.def("sums", &sums, "product"_a, "index"_a, "values"_a.noconvert(), "n_threads"_a,
                "on_progress"_a.none());
     module.def("apply", &apply_to, "product"_a, "index"_a, "values"_a.noconvert(), "n_threads"_a);
     module.def("nonzeros", &nonzeros, "product"_a, "index"_a, "n_threads"_a, "on_progress"_a.none());
+    module.def("simd", [] { return plane_kernels().name; });
     module.def("collisions", &collisions, "product"_a, "index"_a, "n_threads"_a);
 }
 

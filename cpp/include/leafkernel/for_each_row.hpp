@@ -71,6 +71,16 @@ public:
 
 struct NoWeights {};
 
+// What is not finite cannot be ranked or added, and must not reach a reducer.
+template <class Value>
+void require_finite(bool finite) {
+    if (finite) return;
+    throw std::overflow_error(std::is_same_v<Value, float>
+                                  ? "a proximity is too large for float32; use dtype=np.float64, or "
+                                    "smaller weights"
+                                  : "a proximity is too large for float64; use smaller weights");
+}
+
 // The entries that a row has. Which of them there are is anyone's guess, so they are written always
 // and kept if they are there: no branch.
 struct RowEntries {
@@ -226,7 +236,7 @@ private:
         } else {
             sums_.drain([&](SampleId place, Slot sum) { keep(place, weighed(place, sum)); });
         }
-        require_finite(finite);
+        require_finite<Value>(finite);
         return size;
     }
 
@@ -234,21 +244,11 @@ private:
         return std::abs(value) <= std::numeric_limits<Value>::max();
     }
 
-    // What is not finite cannot be ranked or added, and must not reach a reducer.
-    static void require_finite(bool finite) {
-        if (finite) return;
-        throw std::overflow_error(
-            std::is_same_v<Value, float>
-                ? "a proximity is too large for float32; use dtype=np.float64, or "
-                  "smaller weights"
-                : "a proximity is too large for float64; use smaller weights");
-    }
-
     Offset put_diagonal(Offset row, SampleId* places, Value* values, Offset size) {
         const SampleId own = product_.own[row];
         if (own < 0) return size;
         const auto value = static_cast<Value>(product_.diagonal[row]);
-        require_finite(is_finite(value));
+        require_finite<Value>(is_finite(value));
         const Offset at = std::find(places, places + size, own) - places;
         if (at == size) {
             size += value != Value{0};

@@ -29,10 +29,15 @@ class NativeEngine:
         Threads to use; the numbers do not depend on it.
     wide_indices : bool, default=False
         Whether to use 64-bit indices even where 32 bits are enough.
+    loop : {"auto", "lists", "planes"}, default="auto"
+        How to find neighbors: over lists of the members of leaves, over bitmaps of leaves summed in
+        bit planes (where the scheme allows it), or by the one that is expected to take less time.
+        The results are the same.
     """
 
     n_threads: int = 1
     wide_indices: bool = False
+    loop: str = "auto"
     key: ClassVar[str] = "native"
 
     def prepare(self, index: LeafIndex) -> core.LeafIndex:
@@ -75,7 +80,7 @@ class NativeEngine:
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
         """Return the k largest entries of each row and their columns, shapes (m, k)."""
         return core.nearest(
-            product, self._index(product), k, by_magnitude, self.n_threads, on_progress
+            product, self._index(product), k, by_magnitude, self.loop, self.n_threads, on_progress
         )
 
     def sums(

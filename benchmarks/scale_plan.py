@@ -1,0 +1,185 @@
+"""Say what 10 million, 100 million and a billion rows need, from costs measured on this machine.
+
+    python benchmarks/scale_plan.py --folder DIR
+
+DIR is the folder of benchmarks/scale.py, with a kernel of 1 million and one of 10 million rows. Work
+is counted in leaf collisions. How many there are with n rows follows from the sizes of leaves, which
+are measured on 1 million rows. The plan is checked: the collisions that it foresees for 10 million
+rows are compared with those that there are, and so are its times. The tables on the page about scale
+(docs/scale.md) are written anew.
+"""
+
+import argparse
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from leafkernel import Batches, ForestProximity
+from leafkernel.inside import Inside
+
+HERE = Path(__file__).parent
+PAGE = HERE.parent / "docs" / "scale.md"
+SAMPLE, NEIGHBORS, QUERIES = 20_000, 30, 1_000_000
+CORES_OF_A_MACHINE, BYTES_OF_A_NEIGHBOR = 16, 12
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What was measured: seconds of one core, and bytes."""
+
+    fit_row: float  # reading, routing, counting and listing a row
+    collision: float  # finding the nearest
+    index_row: float  # lists of a row
+    leaves_row: float  # leaf ids of a row
+
+    @classmethod
+    def read(cls, records, folder, kernels, per_query):
+        fit, nearest = (find(records, step, max(kernels)) for step in ("fit", "neighbors"))
+        n, n_trees = max(kernels), kernels[max(kernels)].n_trees_
+        data = next((folder / f"kernel-{n}").glob("data-*"))
+        lists = sum(path.stat().st_size for path in data.glob("part*.npy"))
+        return cls(
+            fit_row=2 * fit["seconds"] / n,
+            collision=2 * nearest["seconds"] / (nearest["queries"] * per_query),
+            index_row=lists / n,
+            leaves_row=4 * n_trees,
+        )
+
+
+def find(records, step, rows):
+    """Return the record of a step with the most queries."""
+    found = [r for r in records if r["step"] == step and r["rows"] == rows]
+    if not found:
+        raise SystemExit(
+            f"benchmarks/scale.json has no {step} of {rows:,} rows: run scale.py first"
+        )
+    return max(found, key=lambda record: record["queries"])
+
+
+def collisions(prox, samples):
+    """Return the mean number of leaf collisions of a query."""
+    inside = Inside.of(prox)
+    return inside.engine.collisions(inside.kernel.product(samples)).mean()
+
+
+def plan(costs, n, per_query):
+    """Return a line of the table: what the index and a million queries need, and all rows."""
+    index = n * costs.index_row
+    of_queries = QUERIES * per_query * costs.collision / 3600
+    of_all = n * per_query * costs.collision / 3600
+    machines = max(1, -(-index // 64e9))
+    network = (
+        0
+        if machines == 1
+        else QUERIES * machines * (costs.leaves_row + NEIGHBORS * BYTES_OF_A_NEIGHBOR)
+    )
+    return [
+        f"{n:,}",
+        size(n * costs.leaves_row),
+        size(index),
+        hours(n * costs.fit_row / 3600),
+        f"{per_query:,.0f}",
+        hours(of_queries),
+        size(network) if network else "none",
+        hours(of_all),
+    ]
+
+
+def size(n_bytes):
+    """Write a number of bytes."""
+    for unit, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB")):
+        if n_bytes >= unit:
+            return f"{n_bytes / unit:.3g} {name}"
+    return f"{n_bytes:.0f} bytes"
+
+
+def hours(value):
+    """Write core hours."""
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def table(header, lines):
+    """Return a Markdown table."""
+    rows = [header, ["---"] * len(header), *lines]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--folder", type=Path, required=True, help="the folder of scale.py")
+    options = parser.parse_args()
+    records = json.loads((HERE / "scale.json").read_text())
+    kernels = {
+        n: ForestProximity.load(options.folder / f"kernel-{n}", verify=False)
+        for n in (1_000_000, 10_000_000)
+    }
+    small, large = kernels[1_000_000], kernels[10_000_000]
+    queries = Batches.from_parquet(options.folder / "queries.parquet", batch_rows=SAMPLE)
+    names = list(small.feature_names_in_)
+    samples = Inside.of(small).route(next(iter(queries)).X[names])
+    # A query falls into a leaf as often as the rows do, so leaves of a share p of all rows add p².
+    shares = small.kernel_.forest.leaf_mass / small.n_samples_fit_
+    foreseen = {n: n * float((shares**2).sum()) for n in kernels}
+    there = {n: float(collisions(prox, samples)) for n, prox in kernels.items()}
+    costs = Costs.read(records, options.folder, kernels, there[10_000_000])
+    seconds = {
+        step: (find(records, step, 1_000_000), find(records, step, 10_000_000))
+        for step in ("fit", "neighbors")
+    }
+    checks = [
+        [
+            "collisions of a query, 10 million rows",
+            f"{foreseen[10_000_000]:,.0f}",
+            f"{there[10_000_000]:,.0f}",
+        ],
+    ]
+    one, _ = seconds["neighbors"]
+    guess = one["queries"] * there[1_000_000] * costs.collision / 2
+    checks.append(
+        [
+            f"seconds for {one['queries']:,} queries, 1 million rows",
+            f"{guess:.3g}",
+            f"{one['seconds']:.3g}",
+        ]
+    )
+    one, _ = seconds["fit"]
+    guess = 1_000_000 * costs.fit_row / 2
+    checks.append(["seconds of the fit, 1 million rows", f"{guess:.3g}", f"{one['seconds']:.3g}"])
+    header = [
+        "rows",
+        "leaf ids on disk",
+        "index on disk",
+        "fit, core hours",
+        "collisions of a query",
+        "1 million queries, core hours",
+        "network",
+        "all rows, core hours",
+    ]
+    sizes = (10_000_000, 100_000_000, 1_000_000_000)
+    fixed = [plan(costs, n, foreseen[1_000_000] * n / 1e6) for n in sizes]
+    grown = [plan(costs, n, foreseen[1_000_000]) for n in sizes]
+    found = {
+        "checks": table(["what", "foreseen", "measured"], checks),
+        "fixed": table(header, fixed),
+        "grown": table(header, grown),
+        "costs": table(
+            ["cost", "measured"],
+            [
+                ["fit, a row", f"{1e6 * costs.fit_row:.2g} µs of a core"],
+                ["a leaf collision", f"{1e9 * costs.collision:.2g} ns of a core"],
+                ["index, a row", f"{costs.index_row:.0f} bytes"],
+                ["leaf ids, a row", f"{costs.leaves_row:.0f} bytes"],
+            ],
+        ),
+    }
+    text = PAGE.read_text()
+    for name, content in found.items():
+        pattern = rf"(<!-- {name} -->\n).*?(\n<!-- end -->)"
+        text = re.sub(pattern, lambda m, c=content: f"{m[1]}{c}{m[2]}", text, flags=re.DOTALL)
+    PAGE.write_text(text)
+    print("\n\n".join(found.values()))
+
+
+if __name__ == "__main__":
+    main()

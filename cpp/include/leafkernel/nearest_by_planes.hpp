@@ -1,0 +1,479 @@
+// The k nearest where leaves are large: leaves as bitmaps, rows as sums of bitmaps in bit planes.
+//
+// Where sums are counts, the planes hold them exactly, and the k largest are read off the planes. Where
+// leaves have weights, each is rounded up to a few bits. The planes then hold an upper bound, and only
+// samples whose bound reaches the k-th best so far are summed exactly, by the steps of the list loop.
+//
+// Samples are taken in the order of their numbers, so that ties are in order, and in chunks: bitmaps of
+// all leaves exist for one chunk at a time, whatever the number of samples.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "leafkernel/for_each_row.hpp"
+#include "leafkernel/memory.hpp"
+#include "leafkernel/parallel.hpp"
+#include "leafkernel/plane_kernels.hpp"
+#include "leafkernel/views.hpp"
+
+namespace leafkernel {
+
+namespace detail {
+
+constexpr Offset bits_per_word = 64;
+// Columns that are worked on at once: their share of the bitmaps of a block of rows stays in a cache.
+constexpr Offset words_per_tile = 64;
+constexpr Offset rows_per_block = 32;
+// The mean weight of a leaf in whole units. More make bounds tighter and take longer.
+constexpr double mean_units = 24;
+
+// Rounds up to whole vectors of any instruction set.
+inline Offset padded(Offset n_words) { return (n_words + 7) / 8 * 8; }
+
+// Memory for words, aligned for every vector.
+class Words {
+public:
+    explicit Words(Offset n = 0) : memory_(n + 8) {
+        const auto address = reinterpret_cast<std::uintptr_t>(memory_.data());
+        first_ = memory_.data() + (64 - address % 64) % 64 / sizeof(Word);
+    }
+    Word* data() { return first_; }
+    const Word* data() const { return first_; }
+
+private:
+    Buffer<Word> memory_;
+    Word* first_;
+};
+
+// Bitmaps of all leaves over the samples [first, last). Members with counts have a bitmap for each bit.
+class LeafBitmaps {
+public:
+    LeafBitmaps(const LeafLists& lists, Offset first, Offset last, int depth, int n_threads,
+                const Monitor& monitor)
+        : depth_(depth),
+          n_words_(padded((last - first + bits_per_word - 1) / bits_per_word)),
+          stride_(n_words_ % 64 == 0 ? n_words_ + 8 : n_words_),  // powers of two share cache lines
+          bits_(lists.n_leaves() * depth * stride_) {
+        for_each_block(lists.n_leaves(), 64, n_threads, monitor, [&] {
+            return [&](Offset begin, Offset end, const auto&) {
+                std::fill_n(bits_.data() + begin * depth_ * stride_, (end - begin) * depth_ * stride_,
+                            Word{0});
+                for (Offset leaf = begin; leaf < end; ++leaf) fill(lists, leaf, first, last);
+            };
+        });
+    }
+
+    int depth() const { return depth_; }
+    Offset n_words() const { return n_words_; }
+    const Word* of(Offset leaf, int bit) const {
+        return bits_.data() + (leaf * depth_ + bit) * stride_;
+    }
+
+private:
+    void fill(const LeafLists& lists, Offset leaf, Offset first, Offset last) {
+        for (Offset m = lists.offsets[leaf]; m < lists.offsets[leaf + 1]; ++m) {
+            const Offset sample = lists.sample_at[lists.members[m]];
+            if (sample < first || sample >= last) continue;
+            const Offset at = sample - first;
+            const unsigned count = lists.weights.counts.empty() ? 1u : lists.weights.counts[m];
+            for (int bit = 0; bit < depth_; ++bit) {
+                Word* map = bits_.data() + (leaf * depth_ + bit) * stride_;
+                map[at / bits_per_word] |= Word{count >> bit & 1u} << at % bits_per_word;
+            }
+        }
+    }
+
+    int depth_;
+    Offset n_words_, stride_;
+    Words bits_;
+};
+
+// The best of a row so far. The worst of them is at hand.
+template <class Value>
+class BestOfRow {
+public:
+    struct Entry {
+        Value value;
+        std::int64_t sample;
+
+        bool is_before(const Entry& other) const {
+            return value > other.value || (value == other.value && sample < other.sample);
+        }
+    };
+
+    void read(const Value* values, const std::int64_t* samples, Offset size, Offset k) {
+        entries_.clear();
+        k_ = static_cast<std::size_t>(k);
+        for (Offset i = 0; i < size; ++i) entries_.push_back({values[i], samples[i]});
+        std::make_heap(entries_.begin(), entries_.end(), before);
+    }
+
+    bool is_full() const { return entries_.size() == k_; }
+    const Entry& worst() const { return entries_.front(); }
+
+    void offer(Value value, std::int64_t sample) {
+        const Entry entry{value, sample};
+        if (is_full()) {
+            if (!entry.is_before(worst())) return;
+            std::pop_heap(entries_.begin(), entries_.end(), before);
+            entries_.back() = entry;
+        } else {
+            entries_.push_back(entry);
+        }
+        std::push_heap(entries_.begin(), entries_.end(), before);
+    }
+
+    void write(Value* values, std::int64_t* samples) {
+        std::sort(entries_.begin(), entries_.end(), before);
+        for (std::size_t i = 0; i < entries_.size(); ++i) {
+            values[i] = entries_[i].value;
+            samples[i] = entries_[i].sample;
+        }
+    }
+
+private:
+    static bool before(const Entry& a, const Entry& b) { return a.is_before(b); }
+
+    std::vector<Entry> entries_;  // a heap with the worst on top
+    std::size_t k_ = 0;
+};
+
+// Works on one block of rows after another, in the scratch memory of one thread.
+template <class Value>
+class PlaneWorker {
+public:
+    PlaneWorker(const Product& product, const LeafBitmaps& bitmaps, Offset first, Offset last, Offset k,
+                const PlaneKernels& kernels)
+        : product_(product),
+          bitmaps_(bitmaps),
+          kernels_(kernels),
+          first_(first),
+          last_(last),
+          k_(k),
+          n_words_(bitmaps.n_words()),
+          rows_(static_cast<std::size_t>(rows_per_block)),
+          entries_(product.query.incidence.longest),
+          equal_(n_words_),
+          larger_(n_words_) {
+        for (auto& row : rows_) row.reserve(product.query.incidence.longest * bitmaps.depth());
+    }
+
+    // Rows [begin, end) of the order. What is best of the samples before this chunk is there already.
+    void work(Offset begin, Offset end, Value* values, std::int64_t* samples) {
+        int n_planes = 1;
+        for (Offset i = begin; i < end; ++i) {
+            prepare(rows_[static_cast<std::size_t>(i - begin)], product_.row_order[i]);
+            n_planes = std::max(n_planes, rows_[static_cast<std::size_t>(i - begin)].n_planes);
+        }
+        const Offset of_row = n_planes * n_words_;
+        if (planes_size_ < (end - begin) * of_row) {
+            planes_size_ = (end - begin) * of_row;
+            planes_ = Words(planes_size_);
+        }
+        for (Offset tile = 0; tile < n_words_; tile += words_per_tile) {
+            const Offset width = std::min(words_per_tile, n_words_ - tile);
+            for (Offset i = 0; i < end - begin; ++i) {
+                auto& row = rows_[static_cast<std::size_t>(i)];
+                moved_.resize(row.maps.size());
+                for (std::size_t m = 0; m < moved_.size(); ++m) moved_[m] = row.maps[m] + tile;
+                kernels_.add(moved_.data(), row.ends.data(), static_cast<int>(row.ends.size()),
+                             n_planes, width, planes_.data() + i * of_row + tile, n_words_);
+            }
+        }
+        for (Offset i = 0; i < end - begin; ++i) {
+            const auto& row = rows_[static_cast<std::size_t>(i)];
+            Value* to = values + row.row * k_;
+            const Offset own = own_sample(row.row);
+            const Offset n_before = first_ - (own >= 0 && own < first_ ? 1 : 0);
+            best_.read(to, samples + row.row * k_, std::min(k_, n_before), k_);
+            choose(row, own, planes_.data() + i * of_row, n_planes);
+            best_.write(to, samples + row.row * k_);
+        }
+    }
+
+private:
+    struct Visit {
+        Offset leaf;
+        double weight;  // q · g
+    };
+    struct Row {
+        Offset row = 0;
+        double factor = 0.0;  // scale · a
+        double unit = 1.0;    // what one in the planes stands for
+        int n_planes = 1;
+        std::vector<Visit> visits;
+        std::vector<const Word*> maps;  // group after group
+        std::vector<int> ends;
+
+        void reserve(Offset n) {
+            visits.reserve(static_cast<std::size_t>(n));
+            maps.reserve(static_cast<std::size_t>(n));
+        }
+    };
+
+    void prepare(Row& to, Offset row) {
+        to.row = row;
+        to.factor = product_.scale * (product_.query.by_row.empty() ? 1.0 : product_.query.by_row[row]);
+        to.visits.clear();
+        to.maps.clear();
+        to.ends.clear();
+        entries_.find(product_.query, row);
+        const bool has_weights = !product_.query.weights.all_one();
+        double total = 0.0;
+        if (to.factor != 0.0) {
+            for (std::size_t v = 0; v < entries_.size; ++v) {
+                const Offset leaf = entries_.leaves[v];
+                const double q = has_weights ? entries_.weights[v] : 1.0;
+                const double weight = q * (product_.by_leaf.empty() ? 1.0 : product_.by_leaf[leaf]);
+                if (weight == 0.0) continue;
+                to.visits.push_back({leaf, weight});
+                total += weight;
+            }
+        }
+        product_.counts() ? group_counts(to) : group_weights(to, total);
+    }
+
+    // All maps of the first plane.
+    void group_counts(Row& to) {
+        for (const auto& visit : to.visits) to.maps.push_back(bitmaps_.of(visit.leaf, 0));
+        to.ends.push_back(static_cast<int>(to.maps.size()));
+        to.n_planes = std::max(1, static_cast<int>(std::bit_width(to.maps.size())));
+        to.unit = 1.0;
+    }
+
+    // A weight is rounded up to whole units; its bits say which planes its maps are added to.
+    void group_weights(Row& to, double total) {
+        const double n_units = mean_units * static_cast<double>(to.visits.size());
+        to.unit = total > 0.0 ? total / n_units : 1.0;
+        units_.clear();
+        std::uint64_t sum = 0, any = 0;
+        for (const auto& visit : to.visits) {
+            units_.push_back(
+                static_cast<std::uint64_t>(std::ceil(visit.weight / to.unit * (1 + 1e-12))));
+            sum += units_.back();
+            any |= units_.back();
+        }
+        const int n_groups = static_cast<int>(std::bit_width(any)) + bitmaps_.depth() - 1;
+        for (int g = 0; g < n_groups; ++g) {
+            for (std::size_t v = 0; v < to.visits.size(); ++v) {
+                for (int bit = 0; bit < bitmaps_.depth(); ++bit) {
+                    if (g >= bit && (units_[v] >> (g - bit) & 1u) != 0) {
+                        to.maps.push_back(bitmaps_.of(to.visits[v].leaf, bit));
+                    }
+                }
+            }
+            to.ends.push_back(static_cast<int>(to.maps.size()));
+        }
+        to.n_planes = std::max(1, static_cast<int>(std::bit_width(sum << bitmaps_.depth())));
+    }
+
+    void choose(const Row& row, Offset own, const Word* planes, int n_planes) {
+        offered_.clear();
+        const bool counts = product_.counts();
+        if (counts || !best_.is_full()) {
+            all_columns(own);
+            const std::int64_t n_equal = kernels_.largest(planes, n_words_, n_planes, n_words_, k_,
+                                                          equal_.data(), larger_.data());
+            const auto offer = [&](Offset column) {
+                const auto units = in_planes(planes, n_planes, column);
+                best_.offer(counts ? to_value(row, static_cast<double>(units)) : summed(row, column),
+                            first_ + column);
+                offered_.push_back(column);
+            };
+            each_bit(larger_.data(), std::numeric_limits<std::int64_t>::max(), offer);
+            each_bit(equal_.data(), n_equal, offer);
+        }
+        if (counts || row.visits.empty() || !best_.is_full()) return;
+        all_columns(own);
+        kernels_.at_least(planes, n_words_, n_planes, n_words_, enough(row), equal_.data());
+        for (const Offset column : offered_) clear(equal_.data(), column);
+        each_bit(equal_.data(), std::numeric_limits<std::int64_t>::max(), [&](Offset column) {
+            // The worst of the best may have become better since.
+            if (in_planes(planes, n_planes, column) >= enough(row)) {
+                best_.offer(summed(row, column), first_ + column);
+            }
+        });
+    }
+
+    // The smallest sum of rounded weights that can still be one of the best. Values are rounded to
+    // their type, so what is equal up to its last digits counts as equal.
+    std::uint64_t enough(const Row& row) const {
+        const double value = static_cast<double>(best_.worst().value) / (row.factor * row.unit);
+        const double slack = 1 - 8 * static_cast<double>(std::numeric_limits<Value>::epsilon());
+        return static_cast<std::uint64_t>(std::max(1.0, std::floor(value * slack)));
+    }
+
+    Offset own_sample(Offset row) const {
+        const bool has_own = !product_.own.empty() && product_.own[row] >= 0;
+        return has_own ? product_.reference.sample_at[product_.own[row]] : Offset{-1};
+    }
+
+    // The samples of the chunk, without the row's own.
+    void all_columns(Offset own) {
+        const Offset n = last_ - first_;
+        std::fill_n(equal_.data(), n_words_, Word{0});
+        std::fill_n(equal_.data(), n / bits_per_word, ~Word{0});
+        if (n % bits_per_word != 0) {
+            equal_.data()[n / bits_per_word] = (Word{1} << n % bits_per_word) - 1;
+        }
+        if (own >= first_ && own < last_) clear(equal_.data(), own - first_);
+    }
+
+    static void clear(Word* words, Offset column) {
+        words[column / bits_per_word] &= ~(Word{1} << column % bits_per_word);
+    }
+
+    template <class Do>
+    void each_bit(const Word* words, std::int64_t at_most, const Do& run) const {
+        for (Offset w = 0; w < n_words_ && at_most > 0; ++w) {
+            for (Word left = words[w]; left != 0 && at_most > 0; left &= left - 1, --at_most) {
+                run(w * bits_per_word + std::countr_zero(left));
+            }
+        }
+    }
+
+    static bool bit_of(const Word* map, Offset column) {
+        return (map[column / bits_per_word] >> column % bits_per_word & 1u) != 0;
+    }
+
+    std::uint64_t in_planes(const Word* planes, int n_planes, Offset column) const {
+        std::uint64_t units = 0;
+        for (int p = 0; p < n_planes; ++p) {
+            units |= std::uint64_t{bit_of(planes + p * n_words_, column)} << p;
+        }
+        return units;
+    }
+
+    // The sum of the list loop, by its own steps.
+    Value summed(const Row& row, Offset column) const {
+        double sum = 0.0;
+        for (const auto& [leaf, weight] : row.visits) {
+            unsigned count = 0;
+            for (int bit = 0; bit < bitmaps_.depth(); ++bit) {
+                count |= unsigned{bit_of(bitmaps_.of(leaf, bit), column)} << bit;
+            }
+            sum += count == 0 ? 0.0 : weight * count;
+        }
+        return to_value(row, sum);
+    }
+
+    static Value to_value(const Row& row, double sum) {
+        const auto value = static_cast<Value>(row.factor * sum);
+        require_finite<Value>(std::abs(value) <= std::numeric_limits<Value>::max());
+        return value;
+    }
+
+    const Product& product_;
+    const LeafBitmaps& bitmaps_;
+    const PlaneKernels& kernels_;
+    Offset first_, last_, k_;
+    Offset n_words_;
+    std::vector<Row> rows_;
+    RowEntries entries_;
+    std::vector<std::uint64_t> units_;
+    std::vector<const Word*> moved_;
+    std::vector<Offset> offered_;
+    BestOfRow<Value> best_;
+    Words planes_;
+    Offset planes_size_ = 0;
+    Words equal_, larger_;
+};
+
+// Bitmaps of all leaves, for one chunk of samples, take at most so much memory; planes of one thread
+// should stay in its cache.
+constexpr Offset most_bitmap_bytes = Offset{1} << 28;
+constexpr Offset most_words_of_chunk = 256;
+
+inline Offset samples_per_chunk(const LeafLists& lists, int depth) {
+    const Offset words = most_bitmap_bytes / (8 * std::max<Offset>(1, lists.n_leaves() * depth));
+    return bits_per_word * std::clamp<Offset>(words / 8 * 8, words_per_tile, most_words_of_chunk);
+}
+
+// Bitmaps of each leaf: one, or one for each bit of the largest count.
+inline int bitmap_depth(const LeafLists& lists) {
+    std::uint8_t any = 1;
+    for (const auto count : lists.weights.counts) any |= count;
+    return static_cast<int>(std::bit_width(any));
+}
+
+// Whether all weights are such that a bound in whole units is one, and a value is zero only if its sum
+// is.
+template <class Value>
+bool planes_suit(const Product& product) {
+    const auto& reference = product.reference;
+    if (product.divides_by_shared_oob() || !reference.by_place.empty()) return false;
+    if (!reference.weights.floats.empty() || !reference.weights.doubles.empty()) return false;
+    if (!product.query.weights.all_one() || !(product.scale > 0)) return false;
+    double least = product.scale, most = product.scale;
+    for (const auto factors : {product.by_leaf, product.query.by_row}) {
+        double low = factors.empty() ? 1.0 : std::numeric_limits<double>::max(), high = 1.0;
+        for (const double factor : factors) {
+            if (factor < 0) return false;
+            if (factor > 0) low = std::min(low, factor);
+            high = std::max(high, factor);
+        }
+        least *= low;
+        most *= high;
+    }
+    return least > 4 * static_cast<double>(std::numeric_limits<Value>::min()) && std::isfinite(most);
+}
+
+// Whether planes take less time than lists, by the collisions of some rows. A collision takes about two
+// nanoseconds, a bitmap half a nanosecond for each vector of 512 samples and each bit of its weight.
+inline bool planes_pay(const Product& product, Offset k) {
+    const Offset n_rows = product.query.n_rows(), n_samples = product.reference.n_samples();
+    if (n_rows < rows_per_block || k > n_samples / 8) return false;
+    const Offset n_probes = std::min<Offset>(n_rows, 256);
+    Offset collisions = 0, visits = 0;
+    for (Offset i = 0; i < n_probes; ++i) {
+        const Offset row = i * n_rows / n_probes;
+        const auto& incidence = product.query.incidence;
+        collisions += product.collisions(row);
+        for (Offset e = incidence.begin(row); e < incidence.end(row); ++e)
+            visits += product.query.has(e);
+    }
+    const double bits = product.counts() ? 1.0 : 3.0;
+    const double of_lists = 2.0 * static_cast<double>(collisions) / static_cast<double>(n_probes);
+    const double of_planes =
+        (bits * 0.5 * static_cast<double>(visits) / static_cast<double>(n_probes) + 8) *
+        static_cast<double>(n_samples) / 512;
+    // Filling the bitmaps is done once for all rows.
+    const double filling = 2.0 * static_cast<double>(product.reference.members.size()) *
+                           static_cast<double>(n_samples / samples_per_chunk(product.reference, 1) + 1);
+    return of_lists > of_planes + filling / static_cast<double>(n_rows);
+}
+
+}  // namespace detail
+
+// Writes the k largest entries of each row, as top_k does. The product must suit.
+template <class Value>
+void nearest_by_planes(const Product& product, Offset k, Value* values, std::int64_t* samples,
+                       int n_threads, const Monitor& monitor) {
+    const auto& lists = product.reference;
+    const auto& kernels = plane_kernels();
+    const int depth = detail::bitmap_depth(lists);
+    const Offset size = detail::samples_per_chunk(lists, depth), n = lists.n_samples();
+    const Offset n_rows = product.query.n_rows(), n_chunks = (n + size - 1) / size;
+    for (Offset chunk = 0; chunk < n_chunks; ++chunk) {
+        const Offset first = chunk * size, last = std::min(first + size, n);
+        // Rows count as done when all chunks are.
+        const Monitor watch = [&](Offset done) {
+            if (monitor) monitor((chunk * n_rows + done) / n_chunks);
+        };
+        const Monitor quiet = [&](Offset) { watch(0); };
+        const detail::LeafBitmaps bitmaps(lists, first, last, depth, n_threads, quiet);
+        for_each_block(n_rows, detail::rows_per_block, n_threads, watch, [&] {
+            return [&, worker = detail::PlaneWorker<Value>(product, bitmaps, first, last, k, kernels)](
+                       Offset begin, Offset end, const auto&) mutable {
+                worker.work(begin, end, values, samples);
+            };
+        });
+    }
+}
+
+}  // namespace leafkernel
