@@ -17,7 +17,7 @@ import numpy as np
 from numpy.lib.format import open_memmap
 
 import leafkernel._native as core
-from leafkernel import forests
+from leafkernel import forests, saving
 from leafkernel._memory import format_bytes
 from leafkernel._progress import progress_bar
 from leafkernel.batches import Batches
@@ -26,10 +26,11 @@ from leafkernel.kernel import LeafKernel
 from leafkernel.leaf_index import Samples, list_by_leaf
 from leafkernel.parts import cut
 from leafkernel.schemes import WeightScheme
-from leafkernel.streaming._work import Array, GrowingArray, Work, seal
+from leafkernel.streaming._work import STATE, Array, GrowingArray, Work, seal
 from leafkernel.training import complete_samples, read_stats
 from leafkernel.weighting import leaf_id_type
 
+_PART = ".part-fit"
 _LISTS = ("offsets", "members", "weights", "sample_at")
 # A part of so much memory, while it is made, needs several times as much.
 _SHARE_OF_PART = 10
@@ -96,7 +97,8 @@ class BatchFitter:
     def fit(self, batches: Batches, y: Any, sample_weight: Any, folder: Path) -> BatchFit:
         """Fit, or go on with a fit of the same batches that was interrupted."""
         self.refuse_unsupported()
-        work = Work(folder / ".part-fit", self.identity(batches))
+        _take_back(folder)
+        work = Work(folder / _PART, self.identity(batches))
         first, leaf = self._route(work, batches)
         n_rows, n_trees = leaf.shape
         y = _targets(work, y, n_rows)
@@ -240,6 +242,15 @@ class BatchFitter:
         }
         there.update({names[name]: array for name, array in arrays.items() if array is not None})
         return core.LeafLists(**arrays)
+
+
+def _take_back(folder: Path) -> None:
+    """Give a fit its name back that was killed when all was written but the manifest."""
+    if not (folder / saving.MANIFEST).exists() and not (folder / _PART).exists():
+        for data in folder.glob("data-*"):
+            if (data / STATE).exists():
+                data.rename(folder / _PART)
+                return
 
 
 def _targets(work: Work, y: Any, n_rows: int) -> Any:
