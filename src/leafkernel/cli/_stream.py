@@ -57,15 +57,21 @@ _SAMPLE, _LEAST = 100_000, 1000
 # Rows that are read between two notes of what was sampled.
 _BLOCK = 1 << 22
 # Parts of the memory that the sample with its forest, and a batch, may take.
-_SHARE_OF_SAMPLE, _SHARE_OF_BATCH = 4, 64
+_SHARE_OF_SAMPLE, _SHARE_OF_BATCH = 3, 64
 # Bytes of a sampled row in a tree (nodes, and a copy of them to route with), and of its leaf.
 _TREE_BYTES, _LEAF_BYTES = 250, 16
+# Bytes on disk of a row in a tree, and of a neighbor.
+_DISK_BYTES, _PAIR_BYTES = 10, 32
 _COPIES = 4  # of each value, while it is read and prepared
 _TREES = 100  # in a model, about
 _MOST_ROWS, _FEWEST_ROWS = 1 << 16, 1 << 10
-# What the library calls its steps.
 _RESULT = "neighbors.parquet"
-_STEPS = {"leaves": "finding the leaves of all rows", _RESULT: "nearest rows"}
+# Steps by the names that the library has for them, and what it does after each.
+_LISTING = "preparing the proximities"
+_STEPS = {
+    "leaves": ("finding the leaves of all rows", _LISTING),
+    _RESULT: ("nearest rows", "joining the results"),
+}
 
 
 def stream_neighbors(talk: Talk, options: Neighbors) -> None:
@@ -217,6 +223,7 @@ class _Run:
         n_trees = options.trees or _TREES
         if model is None and options.trees is None:
             n_trees = count_trees(talk, self.table.n_rows)
+        self._check_disk(n_trees)
         frame = self._sample(n_trees)
         talk.step("reading the sample")
         prepared = prepare_frame(talk, options, frame, model)
@@ -249,6 +256,7 @@ class _Run:
             progress=talk.lively,
         )
         with progress_shown_by(self._show):
+            talk.step(_LISTING)
             prox.fit(reader.batches(self.table), folder=self.folder / "fit")
             prox.write_neighbors(result, new, min(options.k, n_candidates))
         d, kind = prepared.features.shape[1], type(forest).__name__
@@ -260,6 +268,17 @@ class _Run:
             f"proximities: {self.scheme}",
         }
 
+    def _check_disk(self, n_trees: int) -> None:
+        """Refuse to begin work that the disk has no room for."""
+        needed = self.table.n_rows * (_DISK_BYTES * n_trees + _PAIR_BYTES * self.options.k)
+        free = shutil.disk_usage(self.folder).free
+        if needed > free and not self.work.state.get("checked"):
+            raise FileError(
+                f"the work needs about {format_bytes(needed)} of disk in {self.folder.parent}, but "
+                f"only {format_bytes(free)} is free. Use fewer --trees, or an --output on another "
+                "disk."
+            )
+
     def _sample(self, n_trees: int) -> Any:
         """Return a random sample of the rows."""
         table, work = self.table, self.work
@@ -269,7 +288,7 @@ class _Run:
         if wanted is not None and min(wanted, table.n_rows) > room:
             raise OptionError(
                 f"--sample {wanted} needs about {format_bytes(wanted * cost)} of memory with "
-                f"{n_trees} trees, which is more than a quarter of --max-memory. Use at most "
+                f"{n_trees} trees, which is more than a third of --max-memory. Use at most "
                 f"--sample {room}, fewer --trees or a larger --max-memory."
             )
         if not work.has("rows"):
@@ -321,8 +340,15 @@ class _Run:
         return self.folder / f"trees_{end}.skops"
 
     def _show(self, step: str, total: int | None) -> OnProgress:
-        self.talk.step(_STEPS.get(step, step), total)
-        return self.talk.advance
+        text, after = _STEPS.get(step, (step, ""))
+        self.talk.step(text, total)
+
+        def advance(done: int) -> None:
+            self.talk.advance(done)
+            if done == total and after:
+                self.talk.step(after)
+
+        return advance
 
 
 @dataclass(frozen=True)
