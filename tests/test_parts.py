@@ -43,10 +43,7 @@ def in_parts(prox, size):
     """Return the same proximity with its reference samples in parts."""
     other = prox.__copy__()
     kernel = prox.kernel_
-    other.kernel_ = replace(
-        kernel,
-        index=PartedIndex.of(kernel.reference, cut(150, size), lambda _, rows: list_by_leaf(rows)),
-    )
+    other.kernel_ = replace(kernel, index=PartedIndex.of(kernel.reference, cut(150, size), lambda _, rows: list_by_leaf(rows)))
     if kernel.packed_oob is not None:
         oob = kernel.packed_oob[other.kernel_.index.sample_at]
         other.kernel_ = replace(other.kernel_, oob_by_place=oob)
