@@ -4,12 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from leafkernel._optional import require
 
 Item = TypeVar("Item")
 OnProgress = Callable[[int], None]
+#: Begins to show some work, given its description and the amount of it.
+Show = Callable[[str, int | None], OnProgress]
+
+_SHOW: ContextVar[Show | None] = ContextVar("show", default=None)
+
+
+@contextmanager
+def progress_shown_by(show: Show) -> Iterator[None]:
+    """Show progress with a function instead of tqdm, where progress is wanted."""
+    token = _SHOW.set(show)
+    try:
+        yield
+    finally:
+        _SHOW.reset(token)
 
 
 @contextmanager
@@ -19,6 +34,9 @@ def progress_bar(
     """Yield a function that takes the amount done so far, or None where no bar is wanted."""
     if not enabled:
         yield None
+        return
+    if (show := _SHOW.get()) is not None:
+        yield show(description, total)
         return
     bar = _open_bar(description, total, unit)
     try:

@@ -22,6 +22,7 @@ Result = TypeVar("Result")
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 _ROWS = 65_536
+_BUFFER = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ class Batches:
         """
         check_count("batch_rows", batch_rows)
         parquet = require("pyarrow.parquet", extra="cli")
-        files = _parquet_files(path)
+        files = parquet_files(path)
         names = parquet.read_schema(files[0]).names
         chosen = [name for name in names if name != target] if columns is None else [*columns]
         wanted = chosen if target is None else [*chosen, target]
@@ -122,29 +123,13 @@ class Batches:
         sizes = [parquet.read_metadata(file).num_rows for file in files]
 
         def read(skip: int) -> Iterator[Batch]:
-            for file, size in zip(files, sizes, strict=True):
-                if skip >= size:
-                    skip -= size
-                    continue
-                table = parquet.ParquetFile(file)
-                groups = [table.metadata.row_group(i).num_rows for i in range(table.num_row_groups)]
-                first = 0
-                while skip >= groups[first]:
-                    skip -= groups[first]
-                    first += 1
-                for read in table.iter_batches(
-                    batch_rows, row_groups=range(first, len(groups)), columns=wanted
-                ):
-                    frame = read.to_pandas()
-                    y = None if target is None else frame.pop(target).to_numpy()
-                    batch = Batch(frame[chosen], y)
-                    if skip >= batch.n_rows:
-                        skip -= batch.n_rows
-                        continue
-                    yield batch.without_first(skip) if skip else batch
-                    skip = 0
+            for found in read_parquet(files, skip, wanted, batch_rows):
+                # Without what pandas noted in the file, which may make an index of a column.
+                frame = found.to_pandas(ignore_metadata=True)
+                y = None if target is None else frame.pop(target).to_numpy()
+                yield Batch(frame[chosen], y)
 
-        known = [[str(file.resolve()), *_size_and_time(file)] for file in files]
+        known = [identity_of(file) for file in files]
         return cls(read, n_rows=sum(sizes), identity={"parquet": known, "columns": wanted})
 
     @classmethod
@@ -264,7 +249,8 @@ class Batches:
         return cast("Result", joined)
 
 
-def _parquet_files(path: Paths) -> list[Path]:
+def parquet_files(path: Paths) -> list[Path]:
+    """Return the files of a path: itself, or those in the folder in the order of their names."""
     paths = [path] if isinstance(path, (str, os.PathLike)) else [*path]
     files = [
         sorted(Path(one).rglob("*.parquet")) if Path(one).is_dir() else [Path(one)] for one in paths
@@ -275,9 +261,33 @@ def _parquet_files(path: Paths) -> list[Path]:
     return found
 
 
-def _size_and_time(file: Path) -> list[int]:
+def read_parquet(
+    files: Sequence[Path], skip: int, columns: Sequence[str] | None, batch_rows: int
+) -> Iterator[Any]:
+    """Yield the rows of Parquet files behind the first ones, as Arrow record batches."""
+    parquet = require("pyarrow.parquet", extra="cli")
+    for file in files:
+        # Through a buffer, because a file may be a single row group.
+        with parquet.ParquetFile(file, buffer_size=_BUFFER) as table:
+            groups = [table.metadata.row_group(i).num_rows for i in range(table.num_row_groups)]
+            first = 0
+            while first < len(groups) and skip >= groups[first]:
+                skip -= groups[first]
+                first += 1
+            if first == len(groups):
+                continue
+            for batch in table.iter_batches(
+                batch_rows, row_groups=range(first, len(groups)), columns=columns
+            ):
+                if skip < batch.num_rows:
+                    yield batch.slice(skip)
+                skip = max(skip - batch.num_rows, 0)
+
+
+def identity_of(file: Path) -> list[Any]:
+    """Return what changes when a file does: its path, its size and its time."""
     known = file.stat()
-    return [known.st_size, known.st_mtime_ns]
+    return [str(file.resolve()), known.st_size, known.st_mtime_ns]
 
 
 def _fingerprint(X: Any, n_rows: int) -> str:

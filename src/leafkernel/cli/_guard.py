@@ -43,7 +43,7 @@ def _explain(error: BaseException, talk: Talk, *, samples: bool) -> tuple[str, i
     """Return the message for an error, and the exit code of the process."""
     text = str(error)
     if isinstance(error, KeyboardInterrupt):
-        return "interrupted; nothing was written.", _INTERRUPTED
+        return f"interrupted; {text or 'nothing was written.'}", _INTERRUPTED
     if isinstance(error, CommandError):
         return text, error.exit_code
     if isinstance(error, MemoryError):

@@ -18,7 +18,14 @@ import pandas as pd
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -43,6 +50,8 @@ _WIDEST = 40
 _WIDTH_OF_PIPE = 100
 # Steps that took less are not worth a line.
 _NOTABLE = 0.1
+# Seconds of which the time left is estimated: a few trees of a large forest may take minutes.
+_MEMORY_OF_SPEED = 600.0
 
 Write = Callable[[str, BinaryIO], None]
 
@@ -93,6 +102,8 @@ class Talk(AbstractContextManager["Talk"]):
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=30),
             TimeElapsedColumn(),
+            *([] if total is None else [TextColumn("left"), TimeRemainingColumn()]),
+            speed_estimate_period=_MEMORY_OF_SPEED,
             console=self._err,
             transient=True,
         )
@@ -180,15 +191,20 @@ class Talk(AbstractContextManager["Talk"]):
         if self.json:
             rows = _records(frame) if output is None else None
             self.document({**about, "output": output and str(output)}, result=rows)
-        elif output is not None and self.lively:
-            size = format_bytes(output.stat().st_size)
-            self._say(f"{len(frame):,} rows written to {clean(str(output))} ({size})")
-        elif output is None and self._out.is_terminal:
+        elif output is not None:
+            self.written(len(frame), output)
+        elif self._out.is_terminal:
             self._show(frame)
-        elif output is None:
+        else:
             text = BytesIO()
             write("", text)
             self._print(text.getvalue(), nl=False)
+
+    def written(self, n_rows: int, output: Path) -> None:
+        """Say to a person that a file was written."""
+        if self.lively:
+            size = format_bytes(output.stat().st_size)
+            self._say(f"{n_rows:,} rows written to {clean(str(output))} ({size})")
 
     def document(self, content: dict[str, Any], **last: Any) -> None:
         """Print the JSON document; what is ``last`` comes after the notes, for it is long."""

@@ -168,15 +168,7 @@ def begin(talk: Talk, options: StudyOptions) -> Study:
 
 def plan(talk: Talk, options: StudyOptions) -> Plan:
     """Read the tables, and load the model if there is one."""
-    model = None
-    if options.model is not None:
-        if options.trees is not None:
-            raise OptionError(
-                "--trees cannot be combined with --model: the model is already fitted. Leave one "
-                "of the two out."
-            )
-        talk.step(f"loading {options.model.name}")
-        model = load_model(options.model, talk, trusted=options.trust_model)
+    model = read_model(talk, options)
     prepared = read_table(talk, options, model)
     if model is not None:
         needed, encode = encoder_of(model, prepared, talk)
@@ -193,11 +185,24 @@ def plan(talk: Talk, options: StudyOptions) -> Plan:
     return Plan(options.table, prepared, encode(prepared), new, model)
 
 
+def read_model(talk: Talk, options: StudyOptions) -> Any:
+    """Load the model of --model; None if there is none."""
+    if options.model is None:
+        return None
+    if options.trees is not None:
+        raise OptionError(
+            "--trees cannot be combined with --model: the model is already fitted. Leave one of "
+            "the two out."
+        )
+    talk.step(f"loading {options.model.name}")
+    return load_model(options.model, talk, trusted=options.trust_model)
+
+
 def fit(talk: Talk, options: StudyOptions, planned: Plan) -> Study:
     """Grow the forest if none was loaded, and fit the proximity."""
     model, X, seconds = planned.model, planned.X, None
     if model is None:
-        n_trees = options.trees or _count_trees(talk, len(X))
+        n_trees = options.trees or count_trees(talk, len(X))
         began = perf_counter()
         model = _grow(talk, planned.prepared, X, n_trees, options)
         seconds = perf_counter() - began
@@ -216,6 +221,11 @@ def read_table(talk: Talk, options: StudyOptions, model: Any = None) -> Prepared
         stated=options.stated,
         exact=options.exact,
     )
+    return prepare_frame(talk, options, frame, model)
+
+
+def prepare_frame(talk: Talk, options: StudyOptions, frame: Any, model: Any) -> Prepared:
+    """Find out what the columns of a table are, and note it."""
     prepared = prepare(
         frame,
         options.target,
@@ -267,7 +277,8 @@ def taking_rows(new: NewRows | None) -> Iterator[None]:
         raise TableError(f"{call(new.path)}: the model does not take its rows. {error}") from error
 
 
-def _count_trees(talk: Talk, n_rows: int) -> int:
+def count_trees(talk: Talk, n_rows: int) -> int:
+    """Return the number of trees for a table."""
     if n_rows <= _MANY:
         return _TREES
     talk.note(f"{_TREES_OF_MANY} trees are grown because the table is large. Use --trees for more.")
@@ -276,23 +287,36 @@ def _count_trees(talk: Talk, n_rows: int) -> int:
 
 def _grow(talk: Talk, prepared: Prepared, X: Any, n_trees: int, options: ForestOptions) -> Any:
     """Grow a forest, some trees at a time where somebody watches; the trees are the same."""
-    kind = RandomForestClassifier if prepared.task == "classification" else RandomForestRegressor
-    forest = kind(n_trees, random_state=options.seed, n_jobs=options.threads)
-    talk.step(f"growing {n_trees:,} trees", total=n_trees)
+    forest = new_forest(prepared, options)
     if not talk.lively:
-        return forest.fit(X, prepared.target)
+        return forest.set_params(n_estimators=n_trees).fit(X, prepared.target)
+    for _ in grow_on(talk, forest, X, prepared.target, n_trees):
+        pass
+    return forest
+
+
+def new_forest(prepared: Prepared, options: ForestOptions) -> Any:
+    """Return a forest that is to be grown."""
+    kind = RandomForestClassifier if prepared.task == "classification" else RandomForestRegressor
+    return kind(random_state=options.seed, n_jobs=options.threads)
+
+
+def grow_on(talk: Talk, forest: Any, X: Any, y: Any, n_trees: int) -> Iterator[int]:
+    """Grow the trees that a forest does not have yet, and yield the number of trees in between."""
+    talk.step(f"growing {n_trees:,} trees", total=n_trees)
+    grown = len(getattr(forest, "estimators_", ()))
     forest.set_params(warm_start=True)
-    for done in np.unique(np.linspace(0, n_trees, _CHUNKS + 1).astype(int)[1:]):
-        if done > 0:
-            forest.set_params(n_estimators=int(done)).fit(X, prepared.target)
-            talk.advance(int(done))
-    return forest.set_params(warm_start=False)
+    for done in np.unique(np.linspace(0, n_trees, _CHUNKS + 1).astype(int)).tolist():
+        if done > grown:
+            forest.set_params(n_estimators=done).fit(X, y)
+            talk.advance(done)
+            yield done
+    forest.set_params(n_estimators=n_trees, warm_start=False)
 
 
 def _fit(talk: Talk, model: Any, options: ForestOptions, X: Any, y: Any) -> ForestProximity:
     def proximity(scheme: str) -> ForestProximity:
-        # No row is to count as its own neighbor or witness; in schemes that predict none does.
-        diagonal: Any = "scheme" if find_scheme(scheme).predicts else "zero"
+        diagonal = diagonal_of(scheme)
         prox = ForestProximity(model, scheme, diagonal=diagonal, n_jobs=options.threads)
         return prox.fit(X, y)
 
@@ -309,6 +333,11 @@ def _fit(talk: Talk, model: Any, options: ForestOptions, X: Any, y: Any) -> Fore
             f"{str(error).rstrip('.')}."
         )
     return proximity(_ANY_SCHEME)
+
+
+def diagonal_of(scheme: str) -> Any:
+    """Return the diagonal for a scheme: no row is to count as its own neighbor or witness."""
+    return "scheme" if find_scheme(scheme).predicts else "zero"  # those that predict have zeros
 
 
 def _filler(X: pd.DataFrame, scheme: str, talk: Talk) -> Encode:

@@ -25,6 +25,9 @@ from leafkernel.cli._options import (
     option,
     output_option,
 )
+from leafkernel.tables import MIN_ROWS
+
+_LARGE = "Tables larger than memory"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,13 +148,32 @@ class Explain(TableCommand):
     )
 
 
+def _check_memory(size: str | None) -> str | None:
+    from leafkernel._memory import parse_bytes  # noqa: PLC0415 - takes long
+
+    try:
+        parse_bytes(size or 1)
+    except ValueError:
+        raise typer.BadParameter(f"write a size such as 500MB or 4GB; got {size!r}.") from None
+    return size
+
+
 @dataclass(frozen=True, kw_only=True)
 class Neighbors(TableCommand):
-    """Find the rows that a forest holds most similar to each row, with their proximities."""
+    """Find the rows that a forest holds most similar to each row, with their proximities.
+
+    With --max-memory, TABLE may be larger than memory: a Parquet file, or a folder of Parquet files
+    with the same columns. A forest is grown on a random sample of the rows, and all rows are
+    compared by it. The output has the columns row, neighbor (both are numbers of rows, from 0) and
+    proximity, the nearest neighbors first. Rows without a target are compared, too. If the command
+    is interrupted, give it again: it goes on where it was. Until it is finished, its work is in a
+    folder beside the output, such as out.parquet.work.
+    """
 
     examples = (
         "leafkernel neighbors wines.csv --target quality -k 5 -o neighbors.csv",
         "leafkernel neighbors wines.csv --target quality --new more.csv | head",
+        "leafkernel neighbors big.parquet --target y -o out.parquet --max-memory 4GB",
     )
     new: Path | None = option(
         "--new TABLE",
@@ -159,6 +181,20 @@ class Neighbors(TableCommand):
         "By default for each row of TABLE among the others.",
     )
     k: int = option("--neighbors -k N", "Neighbors for each row.", min=1, default=10)
+    max_memory: str | None = option(
+        "--max-memory SIZE",
+        "Read the table a few rows at a time and use about so much memory, such as 4GB. For "
+        "Parquet files, with the schemes kerf (the default here) and uniform.",
+        callback=_check_memory,
+        panel=_LARGE,
+    )
+    sample: int | None = option(
+        "--sample N",
+        "Rows of the random sample that the forest is grown on. By default 100,000, or fewer if "
+        "they need too much memory.",
+        min=MIN_ROWS,
+        panel=_LARGE,
+    )
 
 
 CONVENTIONS = ("auto", "breiman", "rfgap", "raw", "residual")

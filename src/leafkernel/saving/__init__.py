@@ -35,7 +35,7 @@ from leafkernel.saving._labels import read_index, read_values, write_index, writ
 from leafkernel.schemes import WeightScheme, find_scheme
 from leafkernel.weighting import Weighting
 
-__all__ = ["DamagedError", "read", "verify", "write"]
+__all__ = ["MANIFEST", "DamagedError", "read", "verify", "write"]
 
 _SAMPLES = ("leaf", "in_bag_weights", "oob_flags", "feature_values", "labels")
 _STATS = ("leaf_offsets", "leaf_mass", "in_bag_masses", "weights_of_trees")

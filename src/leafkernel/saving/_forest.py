@@ -101,7 +101,7 @@ def read_forest(
         return given, router
     path = reader.path(told["file"])
     if kind == "skops":
-        return _load_skops(path, trusted), None
+        return load_skops(path, trusted), None
     if kind not in _OWN_FORMATS or told["class"] not in ("Booster", *_OWN_FORMATS[kind][1]):
         raise DamagedError(f"{reader.folder} names a forest of an unknown kind, {kind!r}.")
     library = require(kind, extra="boosting")
@@ -112,7 +112,8 @@ def read_forest(
     return model, None
 
 
-def _load_skops(path: Path, trusted: Sequence[str]) -> Any:
+def load_skops(path: Path, trusted: Sequence[str] = ()) -> Any:
+    """Return a model from a skops file of types that are known or trusted."""
     skops = require("skops.io", extra="save")
     try:
         found = set(skops.get_untrusted_types(file=path))

@@ -15,7 +15,8 @@ from leafkernel._files import open_whole
 
 Array = npt.NDArray[Any]
 
-_STATE = "state.json"
+#: The note of what is done.
+STATE = "state.json"
 # Arrays begin behind a header of this size, which is written again when their length is known.
 _HEADER = 128
 
@@ -39,7 +40,7 @@ class Work:
     def __init__(self, folder: Path, identity: str) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / _STATE
+        path = folder / STATE
         self.state: dict[str, Any] = {"identity": identity}
         if path.exists():
             self.state = json.loads(path.read_bytes())
@@ -52,7 +53,7 @@ class Work:
     def note(self, **done: Any) -> None:
         """Write down what is done, in one step."""
         self.state.update(done)
-        with open_whole(self.folder / _STATE) as file:
+        with open_whole(self.folder / STATE) as file:
             file.write(json.dumps(self.state).encode())
             file.flush()
             os.fsync(file.fileno())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,12 @@ from pyarrow.parquet import ParquetFile
 from leafkernel.tables._formats import PARQUET, STREAM
 from leafkernel.tables._layout import Source
 from leafkernel.tables._missing import missing_notes
-from leafkernel.tables._notation import Evidence, sign_of
+from leafkernel.tables._notation import Evidence, Stated, sign_of
 from leafkernel.tables._room import (
     CELL_BYTES,
     TEXT_BYTES,
     ReadOptions,
+    Rows,
     check_room,
     choose_rows,
     explain_damage,
@@ -34,21 +36,37 @@ _INTEGERS = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UI
 
 def read_arrow(file: Source, options: ReadOptions) -> Any:
     """Read a Parquet or Feather file or an Arrow stream, as ``read_text`` reads text."""
+    with reading_arrow(file, options.remedy):
+        schema, n_rows, batches = _open(file.path, file.kind)
+        needed = file.path.stat().st_size + row_bytes(schema) * n_rows
+        check_room(file.name, needed, n_rows, options)
+        rows = choose_rows(n_rows, options)
+        frame = to_frame(take_rows(batches, schema, rows))
+    return find_signs(frame, rows, n_rows, options.stated)
+
+
+@contextmanager
+def reading_arrow(file: Source, remedy: str | None = None) -> Iterator[None]:
+    """Say that a file is damaged if it cannot be read; ``remedy`` is as in ``ReadOptions``."""
     try:
-        with explain_damage(file.name, options.remedy):
-            schema, n_rows, batches = _open(file.path, file.kind)
-            n_text = sum(not pyarrow.types.is_primitive(each) for each in schema.types)
-            a_row = CELL_BYTES * len(schema) + TEXT_BYTES * n_text
-            needed = file.path.stat().st_size + a_row * n_rows
-            check_room(file.name, needed, n_rows, options)
-            rows = choose_rows(n_rows, options)
-            frame = _to_frame(take_rows(batches, schema, rows))
+        with explain_damage(file.name, remedy):
+            yield
     except (pyarrow.ArrowException, ValueError) as error:
         said = str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else "no words"
         raise FileError(
             f"{file.name} could not be read as {file.kind}; it is cut off, damaged, or not one "
             f"({said}). Copy or download it again."
         ) from error
+
+
+def row_bytes(schema: Any) -> int:
+    """Return about how much memory a row takes."""
+    n_text = sum(not pyarrow.types.is_primitive(each) for each in schema.types)
+    return CELL_BYTES * len(schema) + TEXT_BYTES * n_text
+
+
+def find_signs(frame: Any, rows: Rows, n_rows: int, stated: Stated) -> Any:
+    """Return some rows of a table of so many, with the signs in its numbers and their notes."""
     evidence, words = Evidence(), Counter[str]()
     for j in range(frame.shape[1]):
         values = read_values(frame.iloc[:, j])
@@ -56,7 +74,7 @@ def read_arrow(file: Source, options: ReadOptions) -> Any:
         for value in () if values.objects is None or values.nested else set(values.objects):
             if isinstance(value, str):
                 evidence.add(j, sign_of(value.strip()))
-    frame.attrs["signs"] = evidence.decide(options.stated)
+    frame.attrs["signs"] = evidence.decide(stated)
     return finish(frame, rows, n_rows, missing_notes(words))
 
 
@@ -78,7 +96,7 @@ def _open(path: Path, kind: str) -> tuple[Any, int, Iterator[Any]]:
     return reader().schema, sum(batch.num_rows for batch in batches()), batches()
 
 
-def _to_frame(table: Any) -> Any:
+def to_frame(table: Any) -> Any:
     """Return a table as a data frame, without what pandas noted in the file.
 
     An index in the file is a column like others. Names may occur twice, so they are set last.

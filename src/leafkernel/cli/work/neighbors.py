@@ -6,12 +6,19 @@ import numpy as np
 import pandas as pd
 
 from leafkernel.cli._output import Talk
+from leafkernel.cli._stream import stream_neighbors
 from leafkernel.cli._train import begin, taking_rows
 from leafkernel.cli.commands import Neighbors
+from leafkernel.cli.errors import OptionError
 
 
 def neighbors(talk: Talk, options: Neighbors) -> None:
     """Find the most similar rows of each row."""
+    if options.max_memory is not None:
+        stream_neighbors(talk, options)
+        return
+    if options.sample is not None:
+        raise OptionError("--sample is for --max-memory. To use fewer rows, give --max-rows.")
     study = begin(talk, options)
     n_candidates = len(study.y) - (study.new is None)
     if options.k > n_candidates:
