@@ -30,7 +30,7 @@ constexpr Offset bits_per_word = 64;
 constexpr Offset words_per_tile = 64;
 constexpr Offset rows_per_block = 32;
 // The mean weight of a leaf in whole units. More make bounds tighter and take longer.
-constexpr double mean_units = 24;
+constexpr double mean_units = 12;
 
 // Rounds up to whole vectors of any instruction set.
 inline Offset padded(Offset n_words) { return (n_words + 7) / 8 * 8; }
