@@ -59,7 +59,7 @@ class Inside:
         """Return the inside of a fitted proximity as it is now, whatever fit does to it later."""
         if not hasattr(prox, "kernel_"):
             check_is_fitted(prox, "kernel_")  # raises, and would ask the forest for its tags
-        return cls(copy(prox))
+        return getattr(prox.kernel_, "inside", cls)(copy(prox))
 
     @property
     def kernel(self) -> LeafKernel:
@@ -196,21 +196,10 @@ class Inside:
 
     def proximity_to(self, rows: npt.NDArray[np.int64], X: Any = None) -> csr_array:
         """Return columns of P, given the positions of training samples."""
-        product, kernel = self.product(X), self.kernel
-        matrix = self.engine.rows(kernel.toward(product, rows, n_threads=self.n_threads))
-        if X is None and kernel.own_diagonal is not None:
-            found = matrix.tocoo()
-            others = found.row != rows[found.col]
-            parts = (
-                (found.data[others], kernel.own_diagonal[rows].astype(matrix.dtype)),
-                (found.row[others], rows),
-                (found.col[others], np.arange(len(rows))),
-            )
-            data, *places = map(np.concatenate, parts)
-            matrix = csr_array((data, tuple(places)), shape=matrix.shape)
-            matrix.eliminate_zeros()
-            matrix.sort_indices()
-        return matrix
+        product = self.product(X)
+        return columns_of(
+            self.kernel, self.engine, product, rows, own=X is None, n_threads=self.n_threads
+        )
 
     def sums(self, product: Product, columns: Array) -> Doubles:
         """Return P @ columns, shape (m, c)."""
@@ -247,12 +236,59 @@ class Inside:
         return collisions < _MOST_COLLISIONS and collisions * (_COLLISION_COST + n_columns) < sweep
 
 
+def columns_of(
+    kernel: LeafKernel,
+    engine: Engine,
+    product: Product,
+    rows: npt.NDArray[np.int64],
+    *,
+    own: bool,
+    n_threads: int = 1,
+) -> csr_array:
+    """Return columns of P, given whether its rows are the training samples themselves."""
+    matrix = engine.rows(kernel.toward(product, rows, n_threads=n_threads))
+    if own and kernel.own_diagonal is not None:
+        found = matrix.tocoo()
+        others = found.row != rows[found.col]
+        parts = (
+            (found.data[others], kernel.own_diagonal[rows].astype(matrix.dtype)),
+            (found.row[others], rows),
+            (found.col[others], np.arange(len(rows))),
+        )
+        data, *places = map(np.concatenate, parts)
+        matrix = csr_array((data, tuple(places)), shape=matrix.shape)
+        matrix.eliminate_zeros()
+        matrix.sort_indices()
+    return matrix
+
+
 def weighted_means(sums: Array, mass: Array, fallback: Any) -> Doubles:
     """Divide sums of shape (m, c) by the mass of each row; rows without any get the fallback."""
     empty = mass <= 0
     means: Doubles = sums / np.where(empty, 1.0, mass)[:, None]
     means[empty] = fallback
     return means
+
+
+def check_neighbors(n_neighbors: int, n_samples: int, X: Any) -> int:
+    """Refuse to look for more neighbors than there are."""
+    available = n_samples - (X is None)
+    if n_neighbors > available:
+        not_itself = ", a sample not being its own neighbor" if X is None else ""
+        raise ValueError(
+            f"n_neighbors={n_neighbors}, but there are only {available} training samples to "
+            f"choose from{not_itself}; ask for fewer, or fit on more."
+        )
+    return n_neighbors
+
+
+def check_averages(scheme: WeightScheme) -> None:
+    """Refuse a scheme whose weights make no average."""
+    if scheme.signed:
+        raise ValueError(
+            f"weight_scheme={scheme.name!r} has negative weights, which make no "
+            "average; use weighted_sums."
+        )
 
 
 def no_maps(scheme: WeightScheme, what: str) -> str:

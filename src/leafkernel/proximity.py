@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy, deepcopy
+from functools import wraps
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +21,7 @@ from sklearn.utils.metaestimators import available_if
 
 from leafkernel import forests, saving
 from leafkernel._memory import available_bytes, format_bytes, parse_bytes
+from leafkernel._optional import is_dask
 from leafkernel._progress import progress_bar
 from leafkernel._repr import FittedRepr
 from leafkernel._row_labels import index_of, labels_at, positions_of
@@ -38,7 +42,13 @@ from leafkernel._validation import (
 )
 from leafkernel.engines import Engine, TooManyEntriesError, find_engine
 from leafkernel.forecast import TOO_LARGE_ADVICE, Forecast, csr_bytes, forecast, most_nonzeros
-from leafkernel.inside import Inside, no_maps, weighted_means
+from leafkernel.inside import (
+    Inside,
+    check_averages,
+    check_neighbors,
+    no_maps,
+    weighted_means,
+)
 from leafkernel.kernel import Diagonal, LeafKernel
 from leafkernel.leaf_index import ForestStats, Samples
 from leafkernel.operator import ProximityOperator
@@ -51,6 +61,27 @@ from leafkernel.training import (
 )
 
 Array = npt.NDArray[Any]
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _lazily(method: Method) -> Method:
+    """Make a method return lazy Dask arrays if the proximity was fitted on Dask data or X is."""
+    name, parameters = method.__name__, signature(method)
+
+    @wraps(method)
+    def call(self: ForestProximity, *args: Any, **params: Any) -> Any:
+        if "dask" not in sys.modules:
+            return method(self, *args, **params)
+        given = dict(parameters.bind(self, *args, **params).arguments)
+        del given["self"]
+        fitted_lazily = getattr(vars(self).get("kernel_"), "is_lazy", False)
+        if not fitted_lazily and not is_dask(given.get("X")):
+            return method(self, *args, **params)
+        return getattr(import_module("leafkernel.dask"), name)(Inside.of(self), **given)
+
+    return call  # type: ignore[return-value]
 
 
 # What a fitted object holds. Raise it when that changes: an older pickle is then refused.
@@ -252,6 +283,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         # A copy: what happens to the scheme later must not change this fit.
         scheme = deepcopy(find_scheme(self.weight_scheme))
         self._check_params()
+        if any(map(is_dask, (X, y, sample_weight))):
+            return self._fit_on_dask(scheme, X, y, sample_weight)
         n_threads = count_threads(self.n_jobs)
         refuse_masked("y", y)
         refuse_masked("sample_weight", sample_weight)
@@ -430,6 +463,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         prox.__dict__.update(found)
         return prox
 
+    @_lazily
     def proximity(self, X: Any = None, *, sort: bool = True) -> csr_array:
         """Return the proximities of samples to the training samples.
 
@@ -507,6 +541,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         inside = Inside.of(self)
         return inside.proximity_to(positions_of(inside.prox.index_, "rows", rows), X)
 
+    @_lazily
     def kneighbors(
         self,
         X: Any = None,
@@ -539,13 +574,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         inside = Inside.of(self)
         product = inside.product(X)
         n_neighbors = check_count("n_neighbors", n_neighbors)
-        available = inside.n_samples - (X is None)
-        if n_neighbors > available:
-            not_itself = ", a sample not being its own neighbor" if X is None else ""
-            raise ValueError(
-                f"n_neighbors={n_neighbors}, but there are only {available} training samples to "
-                f"choose from{not_itself}; ask for fewer, or fit on more."
-            )
+        check_neighbors(n_neighbors, inside.n_samples, X)
         enabled = inside.prox.progress
         with progress_bar("kneighbors", product.n_rows, enabled=enabled) as on_progress:
             return inside.engine.nearest(
@@ -647,6 +676,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             graph.sort_indices()
         return graph
 
+    @_lazily
     def query_map(self, X: Any = None) -> csr_array:
         """Return the query map Q: samples in leaf coordinates, at most one nonzero a tree.
 
@@ -701,6 +731,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             kernel.diagonal_shift() if samples is None else None,
         )
 
+    @_lazily
     def weighted_sums(self, values: npt.ArrayLike, X: Any = None) -> npt.NDArray[np.float64]:
         """Sum the training samples' values, weighted by each sample's proximities: P @ values.
 
@@ -722,6 +753,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         sums = inside.sums(product, values.reshape(inside.n_samples, -1))
         return sums.reshape(len(sums), *values.shape[1:])
 
+    @_lazily
     def weighted_average(self, values: npt.ArrayLike, X: Any = None) -> npt.NDArray[np.float64]:
         """Average the training samples' values, weighted by each sample's proximities.
 
@@ -742,11 +774,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             no average: it is NaN, with a warning.
         """
         inside = Inside.of(self)
-        if inside.scheme.signed:
-            raise ValueError(
-                f"weight_scheme={inside.scheme.name!r} has negative weights, which make no "
-                "average; use weighted_sums."
-            )
+        check_averages(inside.scheme)
         values = check_values(values, inside.n_samples)
         columns = values.reshape(inside.n_samples, -1)
         sums, mass = inside.sums_and_mass(inside.product(X), columns)
@@ -893,6 +921,19 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
                 "again, or unpickle it with the version that wrote it."
             )
         super().__setstate__({name: value for name, value in state.items() if name != "_layout"})
+
+    def _fit_on_dask(
+        self, scheme: WeightScheme, X: Any, y: Any, sample_weight: Any
+    ) -> ForestProximity:
+        """Fit on Dask data, which stays where it is."""
+        dask = import_module("leafkernel.dask")
+        fitted = copy(self)
+        check_columns(fitted, dask.meta_of(X), reset=True)
+        fitted.scheme_ = scheme
+        vars(fitted).update(dask.fit(self, scheme, X, y, sample_weight))
+        fitted._keep_params()
+        self.__dict__ = dict(vars(fitted))
+        return self
 
     def _check_params(self) -> None:
         check_choice("diagonal", self.diagonal, ("scheme", "one", "zero", "adjusted"))

@@ -93,11 +93,21 @@ class FittedForest(ABC):
         """Return how the trees were trained on these samples, their own training set."""
         raise Unavailable(f"{self} does not tell how its trees drew their samples")
 
+    def in_bag_of_trees(self, trees: slice, y: Any, sample_weight: Any, n_samples: int) -> InBag:
+        """Return how some trees were trained on all samples, without the samples themselves.
+
+        For training samples that are not in one place.
+        """
+        raise Unavailable(
+            f"{self} does not tell how its trees drew samples that are spread over a cluster; use "
+            "'kerf', or fit on data in memory"
+        )
+
     def check_in_bag(self, masses: Array) -> None:  # noqa: B027 - most forests cannot tell
         """Refuse in-bag weights that, summed over each leaf, are not those of the trees."""
 
-    def tree_weights(self, leaf: Array) -> Array:
-        """Return each tree's weight in the ensemble, shape (T,), given the training leaves."""
+    def tree_weights(self, leaf_mass: Array) -> Array:
+        """Return each tree's weight in the ensemble, shape (T,), given the samples in each leaf."""
         raise Unavailable(f"{self} has no tree weights")
 
     def path_features(self) -> tuple[Array, Array]:

@@ -108,13 +108,17 @@ class PipelineForest(FittedForest):
         X = None if X is None else self._transform(X)
         return self._last.in_bag(X, y, sample_weight, leaf, n_threads=n_threads)
 
+    def in_bag_of_trees(self, trees: slice, y: Any, sample_weight: Any, n_samples: int) -> InBag:
+        """Return how some trees were trained on all samples."""
+        return self._last.in_bag_of_trees(trees, y, sample_weight, n_samples)
+
     def check_in_bag(self, masses: Array) -> None:
         """Refuse in-bag weights that, summed over each leaf, are not those of the trees."""
         self._last.check_in_bag(masses)
 
-    def tree_weights(self, leaf: Array) -> Array:
+    def tree_weights(self, leaf_mass: Array) -> Array:
         """Return each tree's weight in the ensemble, shape (T,)."""
-        return self._last.tree_weights(leaf)
+        return self._last.tree_weights(leaf_mass)
 
     def path_features(self) -> tuple[Array, Array]:
         """Return (offsets, features) on the path to each leaf, in columns of the last step."""

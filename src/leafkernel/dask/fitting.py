@@ -1,0 +1,157 @@
+"""Fit on Dask data: route and count by partition, and leave the parts on the workers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cloudpickle
+import dask
+import numpy as np
+
+from leafkernel import forests
+from leafkernel._targets import Targets
+from leafkernel._validation import check_dtype, check_length, count_threads, describe, refuse_masked
+from leafkernel.dask import pieces
+from leafkernel.dask.data import blocks_of, fetched
+from leafkernel.dask.graph import known, task, tree
+from leafkernel.dask.kernel import DaskKernel
+from leafkernel.forests.wrapped import unfreeze
+from leafkernel.schemes import WeightScheme
+from leafkernel.training import (
+    check_draws,
+    class_codes,
+    complete_stats,
+    draw_trees,
+    warn_of_never_oob,
+)
+
+# Bytes of in-bag weights that one task draws.
+_DRAWN_AT_ONCE = 1 << 28
+
+
+def fit(prox: Any, scheme: WeightScheme, X: Any, y: Any, sample_weight: Any) -> dict[str, Any]:
+    """Return the attributes of a fitted proximity, given the unfitted one and Dask data."""
+    n_threads = count_threads(prox.n_jobs)
+    estimator = _fitted_forest(prox.forest, X, y, sample_weight)
+    forest = forests.adapt(estimator, n_threads=n_threads)
+    if not hasattr(forest, "leaf_offsets"):
+        raise TypeError(
+            f"{describe(estimator)} learns its leaves from all training samples, so it cannot be "
+            "used with Dask data; fit on data in memory, or use a forest of scikit-learn, XGBoost, "
+            "LightGBM or CatBoost."
+        )
+    y, sample_weight = fetched(y), fetched(sample_weight)
+    refuse_masked("y", y)
+    refuse_masked("sample_weight", sample_weight)
+    router, rule = _share("forest", forest), _share("scheme", scheme)
+    routed = [
+        task("route", pieces.route, router, rule, block, n_threads) for block in blocks_of(X)[0]
+    ]
+    routed = list(dask.persist(*routed))
+    counts = dask.compute([task("count", pieces.n_rows, block) for block in routed])[0]
+    routed = [block for block, size in zip(routed, counts, strict=True) if size]
+    sizes = [size for size in counts if size]
+    if not sizes:
+        raise ValueError("X has no rows; give at least one training sample.")
+    n = sum(sizes)
+    for name, values in (("y", y), ("sample_weight", sample_weight)):
+        if values is not None and not np.isscalar(values):
+            check_length(name, values, n)
+    begins = np.cumsum([0, *sizes])
+    cuts = [slice(begin, begin + size) for begin, size in zip(begins, sizes, strict=False)]
+    draws = _draws(forest, scheme, router, rule, y, sample_weight, cuts)
+    labels = class_codes(y, scheme, forest) if "labels" in scheme.needs else None
+    samples = [
+        task("samples", pieces.make_samples, block, drawn, None if labels is None else labels[some])
+        for block, drawn, some in zip(routed, draws, cuts, strict=True)
+    ]
+    counted = [task("stats", pieces.count, router, some, n_threads) for some in samples]
+    stats = task(
+        "stats", _complete, tree("stats", pieces.add_stats, counted), router, rule, prox.progress
+    )
+    params = {
+        "diagonal": prox.diagonal,
+        "symmetrize": prox.symmetrize,
+        "dtype": check_dtype(prox.dtype),
+        "n_threads": n_threads,
+    }
+    parts = [
+        task("part", pieces.make_part, rule, some, stats, int(begin), **params)
+        for some, begin in zip(samples, begins, strict=False)
+    ]
+    router, *parts = dask.persist(router, *parts)
+    # What is wrong with the data is said now, and not when a result is asked for.
+    never = dask.compute([task("count", pieces.never_oob, part) for part in parts])[0]
+    if "in_bag" in scheme.needs:
+        warn_of_never_oob(sum(never), n, scheme)
+    kernel = DaskKernel(
+        scheme=scheme,
+        parts=tuple(parts),
+        sizes=tuple(sizes),
+        router=router,
+        leaf_offsets=forest.leaf_offsets,
+        dtype=params["dtype"],
+        symmetrize=prox.symmetrize and not scheme.symmetric,
+        diagonal=prox.diagonal,
+    )
+    targets = Targets(y)
+    return {
+        "kernel_": kernel,
+        "forest_": estimator,
+        "n_trees_": len(forest.leaf_offsets) - 1,
+        "n_leaves_": int(forest.leaf_offsets[-1]),
+        "n_samples_fit_": n,
+        "index_": range(n),
+        "y_": targets.values,
+        "_targets": targets,
+        "_sample_weight": None if sample_weight is None else np.array(sample_weight),
+        "_router": forest,
+    }
+
+
+def _fitted_forest(forest: Any, X: Any, y: Any, sample_weight: Any) -> Any:
+    """Return the fitted forest, or fit one of a library that learns from Dask data."""
+    if isinstance(forest, type) or forests.is_fitted(unfreeze(forest)):
+        return forests.fit_if_needed(forest, X, y, sample_weight)
+    if "dask" not in type(forest).__module__:
+        raise ValueError(
+            f"forest={describe(forest)} is not fitted, and it cannot learn from Dask data. Fit it "
+            "first, on rows that fit in memory (for 'gap' and 'oob' on all rows), or use "
+            "xgboost.dask.DaskXGBClassifier or lightgbm.DaskLGBMClassifier."
+        )
+    return forests.fit_if_needed(forest, X, y, sample_weight)
+
+
+def _draws(
+    forest: forests.FittedForest,
+    scheme: WeightScheme,
+    router: Any,
+    rule: Any,
+    y: Any,
+    sample_weight: Any,
+    cuts: list[slice],
+) -> list[list[Any]]:
+    """Return tasks for the in-bag weights of each part, a few trees at a time."""
+    if "in_bag" not in scheme.needs:
+        return [[] for _ in cuts]
+    n, n_trees = cuts[-1].stop, len(forest.leaf_offsets) - 1
+    at_once = max(1, _DRAWN_AT_ONCE // max(int(n), 1))
+    targets, weights = known("targets", y), known("targets", sample_weight)
+    drawn = [
+        task("draw", draw_trees, router, rule, slice(t, t + at_once), targets, weights, int(n))
+        for t in range(0, n_trees, at_once)
+    ]
+    return [[task("draw", pieces.cut_draws, some, rows) for some in drawn] for rows in cuts]
+
+
+def _complete(stats: Any, forest: Any, scheme: WeightScheme, progress: bool) -> Any:  # noqa: FBT001
+    """Add what the scheme needs of the trees, and check the draws."""
+    stats = complete_stats(stats, forest, scheme, progress=progress)
+    if "in_bag" in scheme.needs:
+        check_draws(stats, forest, scheme)
+    return stats
+
+
+def _share(name: str, value: Any) -> Any:
+    """Return an object as a task that makes it again wherever a worker is lost."""
+    return task(name, cloudpickle.loads, cloudpickle.dumps(value))

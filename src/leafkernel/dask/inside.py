@@ -1,0 +1,105 @@
+"""A proximity that was fitted on Dask data, as tasks use it: results instead of lazy arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from leafkernel import forests
+from leafkernel._lazy import lazy
+from leafkernel._validation import check_columns
+from leafkernel.dask.data import blocks_of, meta_of
+from leafkernel.dask.engine import DaskEngine
+from leafkernel.dask.graph import known, task
+from leafkernel.dask.kernel import DaskKernel, DaskProduct, Routed
+from leafkernel.dask.pieces import route
+from leafkernel.engines import find_engine
+from leafkernel.inside import Array, Inside
+from leafkernel.leaf_index import Samples
+
+
+class DaskInside(Inside):
+    """The same for training samples on workers. Every result is computed there and fetched."""
+
+    def __init__(self, prox: Any) -> None:
+        super().__init__(prox)
+        prox.kernel_ = replace(prox.kernel_, is_lazy=False)
+
+    @property
+    def kernel(self) -> DaskKernel:  # type: ignore[override]
+        """The parts."""
+        return self.prox.kernel_  # type: ignore[return-value]
+
+    @property
+    def samples(self) -> Samples:
+        """Refuse: the training samples are not here."""
+        raise NotImplementedError(
+            "this needs the leaves of all training samples in one process, but the proximity was "
+            "fitted on Dask data; fit it on data in memory."
+        )
+
+    @property
+    def has_own_diagonal(self) -> bool:
+        """Whether training samples are similar to themselves."""
+        if self.kernel.diagonal == "scheme":
+            return self.scheme.own_proximity != 0
+        return self.kernel.diagonal != "zero"
+
+    @lazy
+    def engine(self) -> DaskEngine:  # type: ignore[override]
+        """Return what computes."""
+        return DaskEngine(find_engine(self.prox.engine, n_threads=self.n_threads))
+
+    def route(self, X: Any) -> Any:
+        """Let workers find the leaves of samples, when they are needed."""
+        if isinstance(X, Routed):
+            return X
+        return routed(self, self.kernel, X)
+
+    def product(self, X: Any = None) -> DaskProduct:  # type: ignore[override]
+        """Return the rows of P to compute: of unseen samples, or of the training samples."""
+        samples = self.route_if_given(X)
+        return self.kernel.training_product() if samples is None else self.kernel.product(samples)
+
+    def blocks(
+        self, X: Any, block_size: int = 4096, *, sort: bool = True, columns: Array | None = None
+    ) -> Iterator[tuple[slice, csr_array]]:
+        """Yield blocks of rows; training samples may be given other columns than their own."""
+        product = self.product(X)
+
+        def blocks() -> Iterator[tuple[slice, csr_array]]:
+            n_rows = product.n_rows
+            for begin in range(0, n_rows, block_size):
+                rows = slice(begin, min(begin + block_size, n_rows))
+                block = self.engine.rows(product.take(np.arange(rows.start, rows.stop)), sort=sort)
+                if columns is not None:
+                    block.indices = columns[block.indices].astype(block.indices.dtype)
+                    block.has_sorted_indices = False
+                    block.sort_indices()
+                yield rows, block
+
+        return blocks()
+
+    def proximity_to(self, rows: npt.NDArray[np.int64], X: Any = None) -> csr_array:
+        """Return columns of P, given the positions of training samples."""
+        return self.engine.columns(self.product(X), rows)
+
+
+def routed(inside: Inside, kernel: DaskKernel, X: Any) -> Routed:
+    """Let workers find the leaves of samples."""
+    meta = meta_of(X)
+    raw = isinstance(inside.prox.forest_, forests.RawLeaves)
+    check_columns(
+        inside.prox, forests.check_leaves(meta) if raw and meta is X else meta, reset=False
+    )
+    blocks, sizes = blocks_of(X)
+    scheme = known("scheme", kernel.scheme)
+    found = [
+        task("route", route, kernel.router, scheme, block, inside.n_threads) for block in blocks
+    ]
+    return Routed(tuple(found), tuple(sizes))

@@ -1,0 +1,145 @@
+"""The methods of ForestProximity that return lazy Dask arrays."""
+
+from __future__ import annotations
+
+from operator import itemgetter
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from scipy.sparse import csr_array
+
+from leafkernel._validation import check_choice, check_count, check_flag, check_values
+from leafkernel.dask import pieces
+from leafkernel.dask.engine import DaskEngine
+from leafkernel.dask.graph import grid, known, stack, task
+from leafkernel.dask.inside import DaskInside, routed
+from leafkernel.dask.kernel import DaskKernel, DaskProduct
+from leafkernel.engines import find_engine
+from leafkernel.inside import Inside, check_averages, check_neighbors
+
+
+class _Lazy:
+    """What the methods have in common: the rows of P to compute, and what computes them."""
+
+    def __init__(self, inside: Inside, X: Any) -> None:
+        self.inside = inside
+        if isinstance(inside, DaskInside):
+            self.kernel = inside.kernel
+        else:
+            self.kernel = _in_one_part(inside)
+        self.X = X
+        self.engine = DaskEngine(find_engine(inside.prox.engine, n_threads=inside.n_threads))
+        self.product: DaskProduct = (
+            self.kernel.training_product()
+            if X is None
+            else self.kernel.product(routed(inside, self.kernel, X))
+        )
+        self.sizes = [asked.size for asked in self.product.queries]
+
+
+def _in_one_part(inside: Inside) -> DaskKernel:
+    """Return a kernel in memory as one part, for queries that are on workers."""
+    kernel = inside.kernel
+    return DaskKernel(
+        scheme=kernel.scheme,
+        parts=(known("part", pieces.Part(kernel, inside.samples, 0)),),
+        sizes=(kernel.n_samples,),
+        router=known("forest", inside.forest),
+        leaf_offsets=kernel.forest.leaf_offsets,
+        dtype=kernel.dtype,
+        symmetrize=kernel.symmetrize,
+        diagonal=inside.fitted_with["diagonal"],
+    )
+
+
+def proximity(inside: Inside, X: Any = None, *, sort: bool = True) -> da.Array:
+    """Return P as an array of sparse blocks, one for each block of X and each part."""
+    check_flag("sort", sort)
+    lazy = _Lazy(inside, X)
+    blocks = lazy.engine.lazy_rows(lazy.product, sort=sort)
+    return grid(blocks, lazy.sizes, lazy.kernel.sizes, lazy.kernel.dtype)
+
+
+def kneighbors(
+    inside: Inside, X: Any = None, n_neighbors: int = 10, *, by: str = "value"
+) -> tuple[da.Array, da.Array]:
+    """Return the nearest training samples. Compute both arrays in one call of dask.compute."""
+    check_choice("by", by, ("value", "magnitude"))
+    k = check_neighbors(check_count("n_neighbors", n_neighbors), inside.n_samples, X)
+    lazy = _Lazy(inside, X)
+    found = lazy.engine.lazy_nearest(lazy.product, k, by_magnitude=by == "magnitude")
+    similarity, samples = (
+        stack(
+            [task("nearest", itemgetter(place), both) for both in found],
+            lazy.sizes,
+            np.empty((0, k), dtype=dtype),
+        )
+        for place, dtype in enumerate((lazy.kernel.dtype, np.int64))
+    )
+    return similarity, samples
+
+
+def weighted_sums(inside: Inside, values: Any, X: Any = None) -> da.Array:
+    """Return P @ values."""
+    lazy = _Lazy(inside, X)
+    columns, shape = _values(lazy.kernel, values)
+    sums = lazy.engine.lazy_sums(lazy.product, columns)
+    width = shape[1] if len(shape) == 2 else 1
+    found = stack(sums, lazy.sizes, np.empty((0, width)))
+    return found if len(shape) == 2 else found[:, 0]
+
+
+def weighted_average(inside: Inside, values: Any, X: Any = None) -> da.Array:
+    """Return rows of P, each divided by its sum, times the values; NaN for rows without any."""
+    check_averages(inside.scheme)
+    lazy = _Lazy(inside, X)
+    columns, shape = _values(lazy.kernel, values)
+    columns = [task("values", _with_ones, some) for some in columns]
+    sums = lazy.engine.lazy_sums(lazy.product, columns)
+    width = shape[1] if len(shape) == 2 else 1
+    means = [task("average", _divide, some) for some in sums]
+    found = stack(means, lazy.sizes, np.empty((0, width)))
+    return found if len(shape) == 2 else found[:, 0]
+
+
+def query_map(inside: Inside, X: Any = None) -> da.Array:
+    """Return the query map Q as an array of sparse blocks."""
+    inside.require_maps("query map")
+    lazy = _Lazy(inside, X)
+    kernel = lazy.kernel
+    if X is None:
+        maps = [task("map", pieces.query_map_of, pieces.Own(), part) for part in kernel.parts]
+    else:
+        rule = task("scheme", pieces.without_samples, kernel.parts[0])
+        maps = [task("map", pieces.query_map_of, a.block, rule) for a in lazy.product.queries]
+    return stack(maps, lazy.sizes, csr_array((0, kernel.n_columns), dtype=kernel.dtype))
+
+
+def _values(kernel: DaskKernel, values: Any) -> tuple[list[Any], tuple[int, ...]]:
+    """Return the values of each part as tasks, and the shape of all."""
+    n = kernel.n_samples
+    if isinstance(values, da.Array):
+        if values.ndim not in (1, 2) or values.shape[0] != n:
+            raise ValueError(
+                f"values has the shape {values.shape}, but there are {n} training samples; give "
+                "one value (or row of values) for each."
+            )
+        columns = values[:, None] if values.ndim == 1 else values
+        columns = columns.rechunk({0: kernel.sizes, 1: -1})
+        blocks = columns.to_delayed().ravel().tolist()
+        return [
+            task("values", check_values, b, s) for b, s in zip(blocks, kernel.sizes, strict=True)
+        ], values.shape
+    numbers = check_values(values, n)
+    table = numbers.reshape(n, -1)
+    return [known("values", table[some]) for some in kernel.cuts()], numbers.shape
+
+
+def _with_ones(values: Any) -> Any:
+    return np.column_stack([values, np.ones(len(values))])
+
+
+def _divide(sums: Any) -> Any:
+    mass = sums[:, -1:]
+    return np.where(mass == 0, np.nan, sums[:, :-1] / np.where(mass == 0, 1.0, mass))

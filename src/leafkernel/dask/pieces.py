@@ -1,0 +1,272 @@
+"""The pieces that live on workers, and what workers compute with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import reduce
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from dask.sizeof import sizeof
+from scipy.sparse import csr_array
+
+from leafkernel._lazy import lazy
+from leafkernel._state import FieldsState
+from leafkernel.engines import Engine, PartedEngine
+from leafkernel.forests import FittedForest, InBag
+from leafkernel.incidence import WeighedRows
+from leafkernel.inside import columns_of
+from leafkernel.kernel import Diagonal, LeafKernel
+from leafkernel.leaf_index import ForestStats, Samples
+from leafkernel.parts import Nearest, nearest_of_both
+from leafkernel.product import Product
+from leafkernel.schemes import WeightScheme
+from leafkernel.training import check_rows, read_features
+
+Array = npt.NDArray[Any]
+Side = Literal["query", "reference"]
+Rows = npt.NDArray[np.int64] | None
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some of the training samples: the columns of P from ``begin`` on.
+
+    Attributes
+    ----------
+    kernel : LeafKernel
+        Their weights and their index, made with the leaf masses of all training samples.
+    samples : Samples
+        The samples as the forest sees them.
+    begin : int
+        Position of the first of them among all training samples.
+    """
+
+    kernel: LeafKernel
+    samples: Samples
+    begin: int
+
+    def asking(self, rows: Rows = None, side: Side = "query") -> Block:
+        """Return samples of this part as queries to other parts."""
+        weighed: WeighedRows = getattr(self.kernel, side)
+        oob = self.kernel.packed_oob
+        if rows is not None:
+            weighed, oob = weighed.rows(rows), None if oob is None else oob[rows]
+        # Every part has the factors of leaves. There are as many as leaves, so they stay there.
+        shared = replace(weighed.weighting, by_leaf=None)
+        return Block(weighed.incidence, shared, oob, side)
+
+    def with_diagonal(self, diagonal: Diagonal) -> Part:
+        """Return the same part with another diagonal."""
+        return replace(self, kernel=self.kernel.with_diagonal(diagonal, self.samples))
+
+
+@dataclass(frozen=True)
+class Block(FieldsState):
+    """Training samples of one part that are compared with those of other parts."""
+
+    incidence: Any
+    weighting: Any
+    oob: npt.NDArray[np.uint64] | None
+    side: Side
+
+    def product(self, part: Part, rows: Rows) -> Product:
+        """Return the product with a part. The rows were chosen when the block was made."""
+        kernel: LeafKernel = part.kernel
+        here: WeighedRows = getattr(kernel, self.side)
+        weighting = replace(self.weighting, by_leaf=here.weighting.by_leaf)
+        product = kernel.product_with(WeighedRows(self.incidence, weighting), self.oob)
+        if self.side == "reference":
+            return replace(product, reference=kernel.query_index())
+        return product
+
+
+@dataclass(frozen=True)
+class Unseen(FieldsState):
+    """New samples, by their leaves."""
+
+    leaf: Array
+    feature_values: Array | None = None
+
+    @lazy
+    def samples(self) -> Samples:
+        """Return them as a scheme takes them."""
+        return Samples.unseen(self.leaf, feature_values=self.feature_values)
+
+    def product(self, part: Part, rows: Rows) -> Product:
+        """Return the product with a part."""
+        product = part.kernel.product(self.samples)
+        return product if rows is None else product.take(rows)
+
+
+@dataclass(frozen=True)
+class Own:
+    """Stands for training samples that are compared with those of their own part."""
+
+    side: Side = "query"
+
+    def product(self, part: Part, rows: Rows) -> Product:
+        """Return the product of a part with itself."""
+        kernel = part.kernel
+        product = (
+            kernel.transposed_product() if self.side == "reference" else kernel.training_product()
+        )
+        return product if rows is None else product.take(rows)
+
+
+Queries = Block | Unseen | Own
+
+
+def _size_of(piece: Any) -> int:
+    """Return the bytes of the arrays in a piece, by which Dask decides where to work."""
+    if isinstance(piece, np.ndarray):
+        return int(piece.nbytes)
+    if is_dataclass(piece):
+        return sum(_size_of(getattr(piece, field.name)) for field in fields(piece))
+    names = ("columns", "offsets", "members", "weights")
+    return sum(_size_of(getattr(piece, name, None)) for name in names)
+
+
+for _piece in (Part, Block, Unseen, Samples, ForestStats):
+    sizeof.register(_piece, _size_of)
+
+
+def route(forest: FittedForest, scheme: WeightScheme, X: Any, n_threads: int) -> Unseen:
+    """Return the leaves of samples."""
+    if len(X) == 0:  # libraries refuse it, but a partition may be empty
+        n_trees = len(forest.leaf_offsets) - 1
+        return Unseen(np.zeros((0, n_trees), dtype=np.int32), np.zeros((0, np.shape(X)[1])))
+    leaf = forest.leaves(X, n_threads=n_threads)
+    check_rows(forest, X, leaf)
+    return Unseen(leaf, read_features(forest, scheme, X))
+
+
+def n_rows(block: Unseen) -> int:
+    """Return the number of samples."""
+    return len(block.leaf)
+
+
+def cut_draws(draws: InBag, rows: slice) -> InBag:
+    """Return how some of the trees were trained on some samples."""
+    return InBag(draws.weights[rows].copy(), draws.is_oob[rows].copy())
+
+
+def make_samples(block: Unseen, draws: Sequence[InBag], labels: Array | None) -> Samples:
+    """Return training samples with all that the scheme needs of them."""
+    weights = oob = None
+    if draws:
+        weights = np.concatenate([some.weights for some in draws], axis=1)
+        oob = np.concatenate([some.is_oob for some in draws], axis=1)
+    return Samples(block.leaf, weights, oob, block.feature_values, labels)
+
+
+def count(forest: FittedForest, samples: Samples, n_threads: int) -> ForestStats:
+    """Return what some of the training samples say of leaves."""
+    return ForestStats.of(samples, forest.leaf_offsets, n_threads=n_threads)
+
+
+def add_stats(stats: Sequence[ForestStats]) -> ForestStats:
+    """Return what all of them say together."""
+    return reduce(ForestStats.plus, stats)
+
+
+def make_part(
+    scheme: WeightScheme, samples: Samples, stats: ForestStats, begin: int, **params: Any
+) -> Part:
+    """Return the kernel of some training samples, with the masses of all."""
+    return Part(LeafKernel.fit(scheme, samples, stats, **params), samples, begin)
+
+
+def never_oob(part: Part) -> int:
+    """Return how many samples are in bag in every tree."""
+    known = part.samples.oob_flags is not None
+    return int((part.samples.n_oob_trees == 0).sum()) if known else 0
+
+
+def nearest(
+    queries: Queries, part: Part, rows: Rows, engine: Engine, *, k: int, by_magnitude: bool
+) -> Nearest:
+    """Return the nearest samples of one part."""
+    product = queries.product(part, rows)
+    similarity, samples = PartedEngine(engine).nearest_in(product, k, by_magnitude=by_magnitude)
+    return similarity, np.where(samples < 0, samples, samples + part.begin)
+
+
+def merge(found: Sequence[Nearest], *, k: int, by_magnitude: bool) -> Nearest:
+    """Return the nearest samples of several parts."""
+
+    def best(first: Nearest, second: Nearest) -> Nearest:
+        return nearest_of_both(first, second, k, by_magnitude=by_magnitude)
+
+    return reduce(best, found)
+
+
+def rows_of(
+    queries: Queries, part: Part, rows: Rows, engine: Engine, dtype: Any, *, sort: bool
+) -> csr_array:
+    """Return the columns of P that belong to one part."""
+    return engine.rows(queries.product(part, rows).with_dtype(dtype), sort=sort)
+
+
+def sums_of(
+    queries: Queries,
+    part: Part,
+    rows: Rows,
+    engine: Engine,
+    how: Literal["sums", "apply"],
+    values: Array,
+) -> npt.NDArray[np.float64]:
+    """Return what one part adds to the sums."""
+    product = queries.product(part, rows)
+    if how == "sums":
+        return engine.sums(product, values)
+    return engine.apply(product.with_dtype(np.float64), values)
+
+
+def add(arrays: Sequence[Array]) -> Array:
+    """Return the sum of arrays, in this order."""
+    total: Array = reduce(np.add, arrays)
+    return total
+
+
+def count_of(
+    queries: Queries,
+    part: Part,
+    rows: Rows,
+    engine: Engine,
+    what: Literal["collisions", "nonzeros"],
+) -> npt.NDArray[np.int64]:
+    """Return the collisions or the nonzeros of each row in one part."""
+    counts: npt.NDArray[np.int64] = getattr(engine, what)(queries.product(part, rows))
+    return counts
+
+
+def columns_in(
+    queries: Queries, part: Part, rows: Rows, engine: Engine, columns: Array
+) -> csr_array:
+    """Return some of the columns of P that belong to one part."""
+    own = isinstance(queries, Own)
+    product = queries.product(part, rows)
+    return columns_of(part.kernel, engine, product, columns - part.begin, own=own)
+
+
+def query_map_of(queries: Unseen | Own, part: Part) -> csr_array:
+    """Return the query map of new samples, or of the samples of a part."""
+    return part.kernel.query_map(queries.samples if isinstance(queries, Unseen) else None)
+
+
+def without_samples(part: Part) -> Part:
+    """Return a part with no samples: the scheme and the leaf masses of all."""
+    nobody = part.samples.rows(slice(0))
+    kernel = part.kernel
+    empty = LeafKernel.fit(
+        kernel.scheme,
+        nobody,
+        kernel.forest,
+        diagonal="scheme",
+        symmetrize=kernel.symmetrize,
+        dtype=kernel.dtype,
+    )
+    return Part(empty, nobody, 0)
