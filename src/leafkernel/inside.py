@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from leafkernel import forests
@@ -152,6 +153,22 @@ class Inside:
         leaf = self.forest.leaves(X, n_threads=self.n_threads)
         check_rows(self.forest, X, leaf)
         return Samples.unseen(leaf, feature_values=read_features(self.forest, self.scheme, X))
+
+    def count(self, X: Any) -> int:
+        """Return the number of samples in X."""
+        return int(X.shape[0] if hasattr(X, "shape") else len(X))
+
+    def leaves_of(self, X: Any, rows: npt.NDArray[np.int64]) -> Array:
+        """Return the leaves of some of the samples in X."""
+        return self.forest.leaves(_safe_indexing(X, rows))
+
+    def training_leaves(self, rows: npt.NDArray[np.int64]) -> Array:
+        """Return the leaves of some of the training samples."""
+        leaves: Array = self.samples.leaf[rows]
+        return leaves
+
+    def require_in_memory(self, what: str, instead: str) -> None:
+        """Refuse training samples that are not in this process."""
 
     def route_if_given(self, X: Any) -> Samples | None:
         """Return unseen samples; None, which stands for the training samples, stays None."""

@@ -349,7 +349,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         >>> prox.reweigh("kerf").scheme_.name
         'kerf'
         """
-        fitted = Inside.of(self).prox
+        inside = Inside.of(self)
+        fitted = copy(self)  # and not the copy inside, which is never lazy
         given = {
             "weight_scheme": weight_scheme,
             "diagonal": diagonal,
@@ -369,6 +370,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             fitted.kernel_ = fitted.kernel_.with_diagonal(fitted.diagonal, fitted._samples)
             fitted._keep_params()
             return fitted
+        inside.require_in_memory("reweigh", "fit again with the other scheme")
         n_threads = count_threads(fitted.n_jobs)
         fitted._samples = complete_samples(
             fitted._samples,
@@ -403,7 +405,9 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         --------
         load : Read it again.
         """
-        saving.write(Inside.of(self), folder)
+        inside = Inside.of(self)
+        inside.require_in_memory("save", "fit it on data in memory to save it")
+        saving.write(inside, folder)
         return Path(folder)
 
     @classmethod
@@ -695,6 +699,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         inside.require_maps("query map")
         return inside.kernel.query_map(samples)
 
+    @_lazily
     def reference_map(self) -> csr_array:
         """Return the reference map W of the training samples.
 
@@ -801,6 +806,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             Collisions, nonzeros, bytes, seconds, and what to use instead; print it.
         """
         inside = Inside.of(self)
+        inside.require_in_memory("forecast", "P is made block by block, when you compute it")
         return forecast(inside.product(X), inside.engine, limit=inside.prox._limit())
 
     def explore(self, X: Any, y: Any = None, **params: Any) -> Any:
@@ -826,6 +832,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         # Only here: a kernel needs no page.
         from leafkernel.explorer import build_report  # noqa: PLC0415
 
+        advice = "fit another one on some of the rows, in memory"
+        Inside.of(self).require_in_memory("explore", advice)
         return build_report(self, X, y, **params)
 
     def transform(self, X: Any) -> csr_array:
@@ -979,6 +987,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         at_most = int(np.minimum(engine.collisions(product) + 1, product.shape[1]).sum())
         if at_most <= most:
             return at_most  # the bound alone shows that it fits
+        if not isinstance(product, Product):
+            return most  # nothing can be measured here
         expected = forecast(product, engine, limit=limit)
         if csr_bytes(product.n_rows, expected.nonzeros_at_least, product.dtype.itemsize) > limit:
             size = f"about {format_bytes(expected.bytes)} ({expected.nonzeros:,} nonzeros), more"

@@ -12,6 +12,7 @@ from leafkernel.dask.methods import (
     kneighbors,
     proximity,
     query_map,
+    reference_map,
     weighted_average,
     weighted_sums,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "meta_of",
     "proximity",
     "query_map",
+    "reference_map",
     "weighted_average",
     "weighted_sums",
     "write_neighbors",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import dask
 import numpy as np
 
-from leafkernel.dask.graph import known
+from leafkernel.dask.graph import known, task
 
 
 def blocks_of(X: Any) -> tuple[list[Any], list[float]]:
@@ -29,6 +30,14 @@ def blocks_of(X: Any) -> tuple[list[Any], list[float]]:
         )
     blocks = list(X.to_delayed())
     return blocks, [np.nan] * len(blocks)
+
+
+def sizes_of(blocks: Sequence[Any], sizes: Sequence[float]) -> list[int]:
+    """Return the size of each block. Those that are not known are counted."""
+    unknown = [i for i, size in enumerate(sizes) if np.isnan(size)]
+    counted = dask.compute([task("count", len, blocks[i]) for i in unknown])[0]
+    found = dict(zip(unknown, counted, strict=True))
+    return [int(found.get(i, size)) for i, size in enumerate(sizes)]
 
 
 def meta_of(X: Any) -> Any:

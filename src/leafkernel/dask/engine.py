@@ -136,10 +136,8 @@ class DaskEngine:
         at = kernel.part_of(rows)
         wanted = [rows[at == j] for j in range(len(kernel.parts))]
         tasks = product.pairs("columns", pieces.columns_in, self.inner, per_part=wanted)
-        needed = [
-            [found for found, some in zip(row, wanted, strict=True) if len(some)] for row in tasks
-        ]
-        blocks = dask.compute(needed)[0]
+        needed = [j for j, some in enumerate(wanted) if len(some)]
+        blocks = dask.compute([[row[j] for j in needed] for row in tasks])[0]
         matrix = vstack([hstack(row, format="csr") for row in blocks], format="csr")
         back = np.argsort(np.argsort(at, kind="stable"))
         matrix = csr_array(matrix)[:, back]

@@ -12,18 +12,12 @@ from leafkernel import forests
 from leafkernel._targets import Targets
 from leafkernel._validation import check_dtype, check_length, count_threads, describe, refuse_masked
 from leafkernel.dask import pieces
-from leafkernel.dask.data import blocks_of, fetched
+from leafkernel.dask.data import blocks_of, fetched, sizes_of
 from leafkernel.dask.graph import known, task, tree
 from leafkernel.dask.kernel import DaskKernel
 from leafkernel.forests.wrapped import unfreeze
 from leafkernel.schemes import WeightScheme
-from leafkernel.training import (
-    check_draws,
-    class_codes,
-    complete_stats,
-    draw_trees,
-    warn_of_never_oob,
-)
+from leafkernel.training import check_draws, complete_stats, draw_trees, warn_of_never_oob
 
 # Bytes of in-bag weights that one task draws.
 _DRAWN_AT_ONCE = 1 << 28
@@ -31,6 +25,11 @@ _DRAWN_AT_ONCE = 1 << 28
 
 def fit(prox: Any, scheme: WeightScheme, X: Any, y: Any, sample_weight: Any) -> dict[str, Any]:
     """Return the attributes of a fitted proximity, given the unfitted one and Dask data."""
+    if scheme.needs & {"features", "labels"}:
+        raise ValueError(
+            f"weight_scheme={scheme.name!r} compares the training samples with each other, which "
+            "needs all of them in one process; use another scheme, or fit on data in memory."
+        )
     n_threads = count_threads(prox.n_jobs)
     estimator = _fitted_forest(prox.forest, X, y, sample_weight)
     forest = forests.adapt(estimator, n_threads=n_threads)
@@ -48,7 +47,7 @@ def fit(prox: Any, scheme: WeightScheme, X: Any, y: Any, sample_weight: Any) -> 
         task("route", pieces.route, router, rule, block, n_threads) for block in blocks_of(X)[0]
     ]
     routed = list(dask.persist(*routed))
-    counts = dask.compute([task("count", pieces.n_rows, block) for block in routed])[0]
+    counts = sizes_of(routed, [np.nan] * len(routed))
     routed = [block for block, size in zip(routed, counts, strict=True) if size]
     sizes = [size for size in counts if size]
     if not sizes:
@@ -60,10 +59,9 @@ def fit(prox: Any, scheme: WeightScheme, X: Any, y: Any, sample_weight: Any) -> 
     begins = np.cumsum([0, *sizes])
     cuts = [slice(begin, begin + size) for begin, size in zip(begins, sizes, strict=False)]
     draws = _draws(forest, scheme, router, rule, y, sample_weight, cuts)
-    labels = class_codes(y, scheme, forest) if "labels" in scheme.needs else None
     samples = [
-        task("samples", pieces.make_samples, block, drawn, None if labels is None else labels[some])
-        for block, drawn, some in zip(routed, draws, cuts, strict=True)
+        task("samples", pieces.make_samples, block, drawn)
+        for block, drawn in zip(routed, draws, strict=True)
     ]
     counted = [task("stats", pieces.count, router, some, n_threads) for some in samples]
     stats = task(
@@ -104,6 +102,7 @@ def fit(prox: Any, scheme: WeightScheme, X: Any, y: Any, sample_weight: Any) -> 
         "index_": range(n),
         "y_": targets.values,
         "_targets": targets,
+        "_samples": None,
         "_sample_weight": None if sample_weight is None else np.array(sample_weight),
         "_router": forest,
     }

@@ -9,7 +9,6 @@ from uuid import uuid4
 
 import dask
 import dask.array as da
-import numpy as np
 from dask.array.dispatch import concatenate_lookup
 from scipy.sparse import csr_array, hstack, vstack
 
@@ -29,13 +28,7 @@ def task(name: str, function: Callable[..., Any], *args: Any, **params: Any) -> 
 
 def known(name: str, value: Any) -> Any:
     """Return an object as a task, so that it travels once and not with every call."""
-    return task(
-        name, _itself, dask.delayed(value, name=f"leafkernel-{name}-{uuid4().hex}", traverse=False)
-    )
-
-
-def _itself(value: Any) -> Any:
-    return value
+    return dask.delayed(value, name=f"leafkernel-{name}-{uuid4().hex}", traverse=False)
 
 
 def tree(name: str, function: Callable[..., Any], items: Sequence[Any], **params: Any) -> Any:
@@ -75,8 +68,3 @@ def grid(
 def _concatenate(arrays: Sequence[csr_array], axis: int = 0) -> csr_array:
     """Put sparse blocks together when an array is computed."""
     return csr_array((vstack if axis == 0 else hstack)(arrays, format="csr"))
-
-
-def sizes_of(counts: Any) -> list[float]:
-    """Return sizes of blocks as Dask takes them."""
-    return [np.nan if size is None else size for size in counts]

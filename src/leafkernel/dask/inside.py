@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import dask
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
@@ -13,11 +14,11 @@ from scipy.sparse import csr_array
 from leafkernel import forests
 from leafkernel._lazy import lazy
 from leafkernel._validation import check_columns
-from leafkernel.dask.data import blocks_of, meta_of
+from leafkernel.dask.data import blocks_of, meta_of, sizes_of
 from leafkernel.dask.engine import DaskEngine
 from leafkernel.dask.graph import known, task
-from leafkernel.dask.kernel import DaskKernel, DaskProduct, Routed
-from leafkernel.dask.pieces import route
+from leafkernel.dask.kernel import NOT_HERE, DaskKernel, DaskProduct, Routed
+from leafkernel.dask.pieces import leaves_at, route, training_leaves_at
 from leafkernel.engines import find_engine
 from leafkernel.inside import Array, Inside
 from leafkernel.leaf_index import Samples
@@ -38,10 +39,7 @@ class DaskInside(Inside):
     @property
     def samples(self) -> Samples:
         """Refuse: the training samples are not here."""
-        raise NotImplementedError(
-            "this needs the leaves of all training samples in one process, but the proximity was "
-            "fitted on Dask data; fit it on data in memory."
-        )
+        raise NotImplementedError(NOT_HERE)
 
     @property
     def has_own_diagonal(self) -> bool:
@@ -60,6 +58,34 @@ class DaskInside(Inside):
         if isinstance(X, Routed):
             return X
         return routed(self, self.kernel, X)
+
+    def count(self, X: Any) -> int:
+        """Return the number of samples in X, which are counted if nobody knows."""
+        return sum(sizes_of(*blocks_of(X)))
+
+    def leaves_of(self, X: Any, rows: npt.NDArray[np.int64]) -> Array:
+        """Return the leaves of some of the samples in X. The rows ascend."""
+        blocks, sizes = blocks_of(X)
+        router = self.kernel.router
+        return _taken(
+            blocks,
+            sizes_of(blocks, sizes),
+            rows,
+            lambda b, r: task("route", leaves_at, router, b, r),
+        )
+
+    def training_leaves(self, rows: npt.NDArray[np.int64]) -> Array:
+        """Return the leaves of some of the training samples. The rows ascend."""
+        kernel = self.kernel
+        return _taken(
+            kernel.parts, kernel.sizes, rows, lambda p, r: task("leaves", training_leaves_at, p, r)
+        )
+
+    def require_in_memory(self, what: str, instead: str) -> None:
+        """Refuse: the training samples are on workers."""
+        raise NotImplementedError(
+            f"{what} is not available for a proximity that was fitted on Dask data; {instead}."
+        )
 
     def product(self, X: Any = None) -> DaskProduct:  # type: ignore[override]
         """Return the rows of P to compute: of unseen samples, or of the training samples."""
@@ -90,13 +116,21 @@ class DaskInside(Inside):
         return self.engine.columns(self.product(X), rows)
 
 
+def _taken(blocks: Any, sizes: Any, rows: npt.NDArray[np.int64], ask: Any) -> Array:
+    """Return what blocks say of some rows, which ascend."""
+    ends = np.cumsum(sizes)
+    at = np.searchsorted(ends, rows, side="right")
+    tasks = [ask(blocks[i], rows[at == i] - int(ends[i] - sizes[i])) for i in np.unique(at)]
+    return np.concatenate(dask.compute(tasks)[0])
+
+
 def routed(inside: Inside, kernel: DaskKernel, X: Any) -> Routed:
     """Let workers find the leaves of samples."""
     meta = meta_of(X)
     raw = isinstance(inside.prox.forest_, forests.RawLeaves)
-    check_columns(
-        inside.prox, forests.check_leaves(meta) if raw and meta is X else meta, reset=False
-    )
+    if raw and meta is X:
+        meta = forests.check_leaves(X)
+    check_columns(inside.prox, meta, reset=False)
     blocks, sizes = blocks_of(X)
     scheme = known("scheme", kernel.scheme)
     found = [

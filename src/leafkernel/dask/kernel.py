@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from operator import attrgetter
 from typing import Any
 
 import dask
@@ -11,13 +12,20 @@ import numpy as np
 import numpy.typing as npt
 
 from leafkernel._lazy import lazy
+from leafkernel.dask.data import sizes_of
 from leafkernel.dask.graph import task
 from leafkernel.dask.pieces import Own, Part, Side
-from leafkernel.kernel import Diagonal
+from leafkernel.kernel import Diagonal, LeafKernel
 from leafkernel.leaf_index import ForestStats
 from leafkernel.schemes import WeightScheme
 
 Array = npt.NDArray[Any]
+
+
+NOT_HERE = (
+    "this needs all training samples in one process, but the proximity was fitted on Dask data; "
+    "fit it on data in memory."
+)
 
 
 @dataclass(frozen=True)
@@ -138,6 +146,12 @@ class DaskKernel:
         )
         return DaskProduct(self, queries, self.dtype, side)
 
+    def __getattr__(self, name: str) -> Any:
+        known = name in {field.name for field in fields(LeafKernel)} or hasattr(LeafKernel, name)
+        if known and not name.startswith("_"):
+            raise NotImplementedError(NOT_HERE)
+        raise AttributeError(name)
+
     def _joined(self, what: Any) -> npt.NDArray[np.float64]:
         found = dask.compute([task("diagonal", what, part) for part in self.parts])[0]
         return np.concatenate(found)
@@ -161,7 +175,13 @@ class Routed:
     @property
     def n_samples(self) -> int:
         """Number of samples, which are counted if nobody knows."""
-        return sum(_count(self.blocks, self.sizes))
+        return sum(sizes_of(self.blocks, self.sizes))
+
+    @lazy
+    def leaf(self) -> Array:
+        """Return the leaves of all, shape (m, T)."""
+        found = dask.compute([task("leaves", attrgetter("leaf"), block) for block in self.blocks])
+        return np.concatenate(found[0])
 
 
 @dataclass(frozen=True)
@@ -220,7 +240,7 @@ class DaskProduct:
     @lazy
     def sizes(self) -> list[int]:
         """Return the number of rows in each block."""
-        return _count([asked.block for asked in self.queries], [a.size for a in self.queries])
+        return sizes_of([asked.block for asked in self.queries], [a.size for a in self.queries])
 
     @property
     def n_rows(self) -> int:
@@ -254,9 +274,8 @@ class DaskProduct:
         if asked.own is None:
             return replace(asked, rows=rows, size=len(rows))
         part = self.kernel.parts[asked.own]
-        return Asked(
-            task("queries", Part.asking, part, rows, self.side), asked.own, rows, len(rows)
-        )
+        block = task("queries", Part.asking, part, rows, self.side)
+        return Asked(block, asked.own, rows, len(rows))
 
     def pairs(self, name: str, function: Any, *args: Any, **params: Any) -> list[list[Any]]:
         """Return a task for each block of rows and each part.
@@ -276,17 +295,6 @@ class DaskProduct:
                 row.append(task(name, function, block, part, rows, *more, **params))
             found.append(row)
         return found
-
-
-def _count(blocks: Sequence[Any], sizes: Sequence[float]) -> list[int]:
-    unknown = [i for i, size in enumerate(sizes) if np.isnan(size)]
-    counted = dask.compute([task("count", _rows_in, blocks[i]) for i in unknown])[0]
-    known = dict(zip(unknown, counted, strict=True))
-    return [int(known.get(i, size)) for i, size in enumerate(sizes)]
-
-
-def _rows_in(block: Any) -> int:
-    return len(block.leaf)
 
 
 def _stats_of(part: Part) -> ForestStats:

@@ -116,6 +116,14 @@ def query_map(inside: Inside, X: Any = None) -> da.Array:
     return stack(maps, lazy.sizes, csr_array((0, kernel.n_columns), dtype=kernel.dtype))
 
 
+def reference_map(inside: Inside) -> da.Array:
+    """Return the reference map W as an array of sparse blocks."""
+    inside.require_maps("reference map")
+    kernel = _Lazy(inside, None).kernel
+    maps = [task("map", pieces.reference_map_of, part) for part in kernel.parts]
+    return stack(maps, kernel.sizes, csr_array((0, kernel.n_columns), dtype=kernel.dtype))
+
+
 def _values(kernel: DaskKernel, values: Any) -> tuple[list[Any], tuple[int, ...]]:
     """Return the values of each part as tasks, and the shape of all."""
     n = kernel.n_samples
@@ -128,9 +136,8 @@ def _values(kernel: DaskKernel, values: Any) -> tuple[list[Any], tuple[int, ...]
         columns = values[:, None] if values.ndim == 1 else values
         columns = columns.rechunk({0: kernel.sizes, 1: -1})
         blocks = columns.to_delayed().ravel().tolist()
-        return [
-            task("values", check_values, b, s) for b, s in zip(blocks, kernel.sizes, strict=True)
-        ], values.shape
+        checked = zip(blocks, kernel.sizes, strict=True)
+        return [task("values", check_values, some, size) for some, size in checked], values.shape
     numbers = check_values(values, n)
     table = numbers.reshape(n, -1)
     return [known("values", table[some]) for some in kernel.cuts()], numbers.shape

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from dask.sizeof import sizeof
 from scipy.sparse import csr_array
+from sklearn.utils import _safe_indexing
 
 from leafkernel._lazy import lazy
 from leafkernel._state import FieldsState
@@ -72,7 +73,7 @@ class Block(FieldsState):
     oob: npt.NDArray[np.uint64] | None
     side: Side
 
-    def product(self, part: Part, rows: Rows) -> Product:
+    def product(self, part: Part, rows: Rows) -> Product:  # noqa: ARG002
         """Return the product with a part. The rows were chosen when the block was made."""
         kernel: LeafKernel = part.kernel
         here: WeighedRows = getattr(kernel, self.side)
@@ -89,6 +90,9 @@ class Unseen(FieldsState):
 
     leaf: Array
     feature_values: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.leaf)
 
     @lazy
     def samples(self) -> Samples:
@@ -109,10 +113,8 @@ class Own:
 
     def product(self, part: Part, rows: Rows) -> Product:
         """Return the product of a part with itself."""
-        kernel = part.kernel
-        product = (
-            kernel.transposed_product() if self.side == "reference" else kernel.training_product()
-        )
+        ask = "training_product" if self.side == "query" else "transposed_product"
+        product: Product = getattr(part.kernel, ask)()
         return product if rows is None else product.take(rows)
 
 
@@ -137,15 +139,22 @@ def route(forest: FittedForest, scheme: WeightScheme, X: Any, n_threads: int) ->
     """Return the leaves of samples."""
     if len(X) == 0:  # libraries refuse it, but a partition may be empty
         n_trees = len(forest.leaf_offsets) - 1
-        return Unseen(np.zeros((0, n_trees), dtype=np.int32), np.zeros((0, np.shape(X)[1])))
+        features = np.zeros((0, np.shape(X)[1])) if "features" in scheme.needs else None
+        return Unseen(np.zeros((0, n_trees), dtype=np.int32), features)
     leaf = forest.leaves(X, n_threads=n_threads)
     check_rows(forest, X, leaf)
     return Unseen(leaf, read_features(forest, scheme, X))
 
 
-def n_rows(block: Unseen) -> int:
-    """Return the number of samples."""
-    return len(block.leaf)
+def leaves_at(forest: FittedForest, X: Any, rows: npt.NDArray[np.int64]) -> Array:
+    """Return the leaves of some of the samples."""
+    return forest.leaves(_safe_indexing(X, rows))
+
+
+def training_leaves_at(part: Part, rows: npt.NDArray[np.int64]) -> Array:
+    """Return the leaves of some of the training samples of a part."""
+    leaves: Array = part.samples.leaf[rows]
+    return leaves
 
 
 def cut_draws(draws: InBag, rows: slice) -> InBag:
@@ -153,13 +162,13 @@ def cut_draws(draws: InBag, rows: slice) -> InBag:
     return InBag(draws.weights[rows].copy(), draws.is_oob[rows].copy())
 
 
-def make_samples(block: Unseen, draws: Sequence[InBag], labels: Array | None) -> Samples:
+def make_samples(block: Unseen, draws: Sequence[InBag]) -> Samples:
     """Return training samples with all that the scheme needs of them."""
     weights = oob = None
     if draws:
         weights = np.concatenate([some.weights for some in draws], axis=1)
         oob = np.concatenate([some.is_oob for some in draws], axis=1)
-    return Samples(block.leaf, weights, oob, block.feature_values, labels)
+    return Samples(block.leaf, weights, oob)
 
 
 def count(forest: FittedForest, samples: Samples, n_threads: int) -> ForestStats:
@@ -255,6 +264,11 @@ def columns_in(
 def query_map_of(queries: Unseen | Own, part: Part) -> csr_array:
     """Return the query map of new samples, or of the samples of a part."""
     return part.kernel.query_map(queries.samples if isinstance(queries, Unseen) else None)
+
+
+def reference_map_of(part: Part) -> csr_array:
+    """Return the reference map of the samples of a part."""
+    return part.kernel.reference_map()
 
 
 def without_samples(part: Part) -> Part:

@@ -48,12 +48,8 @@ def write_neighbors(
     Path(folder).mkdir(parents=True, exist_ok=True)
     begins = np.cumsum([0, *lazy.product.sizes]).tolist()
     found = lazy.engine.lazy_nearest(lazy.product, k)
-    written = [
-        task(
-            "write", _write, both, str(Path(folder).resolve() / f"part-{i:05d}.parquet"), begins[i]
-        )
-        for i, both in enumerate(found)
-    ]
+    files = [str(Path(folder).resolve() / f"part-{i:05d}.parquet") for i in range(len(found))]
+    written = [task("write", _write, *one) for one in zip(found, files, begins, strict=False)]
     dask.compute(written)
     return Path(folder)
 
