@@ -8,7 +8,7 @@ from typing import Any
 import dask
 import numpy as np
 
-from leafkernel.dask.graph import known, task
+from leafkernel.dask.graph import compute, known, task
 
 
 def blocks_of(X: Any) -> tuple[list[Any], list[float]]:
@@ -35,7 +35,7 @@ def blocks_of(X: Any) -> tuple[list[Any], list[float]]:
 def sizes_of(blocks: Sequence[Any], sizes: Sequence[float]) -> list[int]:
     """Return the size of each block. Those that are not known are counted."""
     unknown = [i for i, size in enumerate(sizes) if np.isnan(size)]
-    counted = dask.compute([task("count", len, blocks[i]) for i in unknown])[0]
+    counted = compute([task("count", len, blocks[i]) for i in unknown])
     found = dict(zip(unknown, counted, strict=True))
     return [int(found.get(i, size)) for i, size in enumerate(sizes)]
 

@@ -6,14 +6,13 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
-import dask
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array, hstack, vstack
 
 from leafkernel._progress import OnProgress
 from leafkernel.dask import pieces
-from leafkernel.dask.graph import known, tree
+from leafkernel.dask.graph import compute, known, tree
 from leafkernel.dask.kernel import DaskProduct
 from leafkernel.engines import NO_LIMIT, Engine, TooManyEntriesError
 from leafkernel.parts import Nearest
@@ -83,7 +82,7 @@ class DaskEngine:
         most_entries: int = NO_LIMIT,
     ) -> csr_array:
         """Return P, shape (m, n)."""
-        blocks = dask.compute(self.lazy_rows(product, sort=sort))[0]
+        blocks = compute(self.lazy_rows(product, sort=sort))
         if not blocks:
             return csr_array(product.shape, dtype=product.dtype)
         matrix = csr_array(vstack([hstack(row, format="csr") for row in blocks], format="csr"))
@@ -101,7 +100,7 @@ class DaskEngine:
         by_magnitude: bool = False,
     ) -> Nearest:
         """Return the k largest entries of each row and their columns, shapes (m, k)."""
-        found = dask.compute(self.lazy_nearest(product, k, by_magnitude=by_magnitude))[0]
+        found = compute(self.lazy_nearest(product, k, by_magnitude=by_magnitude))
         similarity, samples = (np.concatenate(blocks) for blocks in zip(*found, strict=True))
         return _in_order(product, similarity), _in_order(product, samples)
 
@@ -137,7 +136,7 @@ class DaskEngine:
         wanted = [rows[at == j] for j in range(len(kernel.parts))]
         tasks = product.pairs("columns", pieces.columns_in, self.inner, per_part=wanted)
         needed = [j for j, some in enumerate(wanted) if len(some)]
-        blocks = dask.compute([[row[j] for j in needed] for row in tasks])[0]
+        blocks = compute([[row[j] for j in needed] for row in tasks])
         matrix = vstack([hstack(row, format="csr") for row in blocks], format="csr")
         back = np.argsort(np.argsort(at, kind="stable"))
         matrix = csr_array(matrix)[:, back]
@@ -155,7 +154,7 @@ class DaskEngine:
         return self._computed(product, [tree("add", pieces.add, row) for row in found])
 
     def _computed(self, product: DaskProduct, tasks: list[Any]) -> Any:
-        return _in_order(product, np.concatenate(dask.compute(tasks)[0]))
+        return _in_order(product, np.concatenate(compute(tasks)))
 
 
 def _in_order(product: DaskProduct, found: Any) -> Any:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import cloudpickle
-import dask
 import numpy as np
 
 from leafkernel import forests
@@ -13,7 +13,7 @@ from leafkernel._targets import Targets
 from leafkernel._validation import check_dtype, check_length, count_threads, describe, refuse_masked
 from leafkernel.dask import pieces
 from leafkernel.dask.data import blocks_of, fetched, sizes_of
-from leafkernel.dask.graph import known, task, tree
+from leafkernel.dask.graph import compute, known, persist, task, tree
 from leafkernel.dask.kernel import DaskKernel
 from leafkernel.forests.wrapped import unfreeze
 from leafkernel.schemes import WeightScheme
@@ -42,11 +42,11 @@ def fit(prox: Any, scheme: WeightScheme, X: Any, y: Any, sample_weight: Any) -> 
     y, sample_weight = fetched(y), fetched(sample_weight)
     refuse_masked("y", y)
     refuse_masked("sample_weight", sample_weight)
-    router, rule = _share("forest", forest), _share("scheme", scheme)
+    router, rule = _share("forest", forest.for_workers()), _share("scheme", scheme)
     routed = [
         task("route", pieces.route, router, rule, block, n_threads) for block in blocks_of(X)[0]
     ]
-    routed = list(dask.persist(*routed))
+    routed = persist(*routed)
     counts = sizes_of(routed, [np.nan] * len(routed))
     routed = [block for block, size in zip(routed, counts, strict=True) if size]
     sizes = [size for size in counts if size]
@@ -64,9 +64,12 @@ def fit(prox: Any, scheme: WeightScheme, X: Any, y: Any, sample_weight: Any) -> 
         for block, drawn in zip(routed, draws, strict=True)
     ]
     counted = [task("stats", pieces.count, router, some, n_threads) for some in samples]
-    stats = task(
-        "stats", _complete, tree("stats", pieces.add_stats, counted), router, rule, prox.progress
-    )
+    total, *samples = persist(tree("stats", pieces.add_stats, counted), *samples)
+    stats = complete_stats(compute(total), forest, scheme, progress=prox.progress)
+    if "in_bag" in scheme.needs:
+        check_draws(stats, forest, scheme)
+        warn_of_never_oob(_n_never_oob(samples), n, scheme)
+    masses = task("stats", replace, total, weights_of_trees=stats.weights_of_trees)
     params = {
         "diagonal": prox.diagonal,
         "symmetrize": prox.symmetrize,
@@ -74,20 +77,18 @@ def fit(prox: Any, scheme: WeightScheme, X: Any, y: Any, sample_weight: Any) -> 
         "n_threads": n_threads,
     }
     parts = [
-        task("part", pieces.make_part, rule, some, stats, int(begin), **params)
+        task("part", pieces.make_part, rule, some, masses, int(begin), **params)
         for some, begin in zip(samples, begins, strict=False)
     ]
-    router, *parts = dask.persist(router, *parts)
-    # What is wrong with the data is said now, and not when a result is asked for.
-    never = dask.compute([task("count", pieces.never_oob, part) for part in parts])[0]
-    if "in_bag" in scheme.needs:
-        warn_of_never_oob(sum(never), n, scheme)
+    router, *parts = persist(router, *parts)
+    # What is wrong with the weights is said now, and not when a result is asked for.
+    compute([task("count", pieces.n_samples, part) for part in parts])
     kernel = DaskKernel(
         scheme=scheme,
         parts=tuple(parts),
         sizes=tuple(sizes),
         router=router,
-        leaf_offsets=forest.leaf_offsets,
+        forest=stats,
         dtype=params["dtype"],
         symmetrize=prox.symmetrize and not scheme.symmetric,
         diagonal=prox.diagonal,
@@ -143,12 +144,9 @@ def _draws(
     return [[task("draw", pieces.cut_draws, some, rows) for some in drawn] for rows in cuts]
 
 
-def _complete(stats: Any, forest: Any, scheme: WeightScheme, progress: bool) -> Any:  # noqa: FBT001
-    """Add what the scheme needs of the trees, and check the draws."""
-    stats = complete_stats(stats, forest, scheme, progress=progress)
-    if "in_bag" in scheme.needs:
-        check_draws(stats, forest, scheme)
-    return stats
+def _n_never_oob(samples: list[Any]) -> int:
+    """Return how many training samples are in bag in every tree."""
+    return int(sum(compute([task("count", pieces.never_oob, some) for some in samples])))
 
 
 def _share(name: str, value: Any) -> Any:

@@ -31,6 +31,18 @@ def known(name: str, value: Any) -> Any:
     return dask.delayed(value, name=f"leafkernel-{name}-{uuid4().hex}", traverse=False)
 
 
+def compute(tasks: Any) -> Any:
+    """Return the result of a task, or of each in a list, wherever it may be nested."""
+    return dask.compute(tasks)[0]
+
+
+def persist(*tasks: Any) -> list[Any]:
+    """Let Dask start tasks and keep their results where they are."""
+    # The forest travels in the graph, so that a lost worker can be given another copy of it.
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):
+        return list(dask.persist(*tasks))
+
+
 def tree(name: str, function: Callable[..., Any], items: Sequence[Any], **params: Any) -> Any:
     """Put items together by a tree of calls, each of which takes a list of a few."""
     items = list(items)

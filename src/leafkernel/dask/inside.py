@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import dask
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
@@ -16,7 +15,7 @@ from leafkernel._lazy import lazy
 from leafkernel._validation import check_columns
 from leafkernel.dask.data import blocks_of, meta_of, sizes_of
 from leafkernel.dask.engine import DaskEngine
-from leafkernel.dask.graph import known, task
+from leafkernel.dask.graph import compute, known, task
 from leafkernel.dask.kernel import NOT_HERE, DaskKernel, DaskProduct, Routed
 from leafkernel.dask.pieces import leaves_at, route, training_leaves_at
 from leafkernel.engines import find_engine
@@ -121,7 +120,7 @@ def _taken(blocks: Any, sizes: Any, rows: npt.NDArray[np.int64], ask: Any) -> Ar
     ends = np.cumsum(sizes)
     at = np.searchsorted(ends, rows, side="right")
     tasks = [ask(blocks[i], rows[at == i] - int(ends[i] - sizes[i])) for i in np.unique(at)]
-    return np.concatenate(dask.compute(tasks)[0])
+    return np.concatenate(compute(tasks))
 
 
 def routed(inside: Inside, kernel: DaskKernel, X: Any) -> Routed:

@@ -7,13 +7,12 @@ from dataclasses import dataclass, fields, replace
 from operator import attrgetter
 from typing import Any
 
-import dask
 import numpy as np
 import numpy.typing as npt
 
 from leafkernel._lazy import lazy
 from leafkernel.dask.data import sizes_of
-from leafkernel.dask.graph import task
+from leafkernel.dask.graph import compute, persist, task
 from leafkernel.dask.pieces import Own, Part, Side
 from leafkernel.kernel import Diagonal, LeafKernel
 from leafkernel.leaf_index import ForestStats
@@ -42,8 +41,8 @@ class DaskKernel:
         Number of samples in each part.
     router : Delayed
         The forest, for the workers.
-    leaf_offsets : ndarray of int64 of shape (T + 1,)
-        First leaf of each tree.
+    forest : ForestStats
+        What the training samples say of leaves and trees.
     dtype : dtype
         Type of every proximity.
     symmetrize : bool
@@ -58,7 +57,7 @@ class DaskKernel:
     parts: tuple[Any, ...]
     sizes: tuple[int, ...]
     router: Any
-    leaf_offsets: npt.NDArray[np.int64]
+    forest: ForestStats
     dtype: np.dtype[Any]
     symmetrize: bool
     diagonal: Diagonal
@@ -79,18 +78,12 @@ class DaskKernel:
     @property
     def n_columns(self) -> int:
         """Number of columns of the maps."""
-        return int(self.leaf_offsets[-1]) * (2 if self.symmetrize else 1)
+        return self.forest.n_leaves * (2 if self.symmetrize else 1)
 
     @property
     def is_symmetric(self) -> bool:
         """Whether P is symmetric: by its scheme, or because it was symmetrized."""
         return self.scheme.symmetric or self.symmetrize
-
-    @lazy
-    def forest(self) -> ForestStats:
-        """Return what the training samples say of leaves and trees."""
-        stats: ForestStats = dask.compute(task("stats", _stats_of, self.parts[0]))[0]
-        return stats
 
     @lazy
     def own_diagonal(self) -> npt.NDArray[np.float64] | None:
@@ -104,7 +97,7 @@ class DaskKernel:
     def with_diagonal(self, diagonal: Diagonal, samples: Any = None) -> DaskKernel:  # noqa: ARG002
         """Return the same kernel with another diagonal."""
         parts = [task("part", Part.with_diagonal, part, diagonal) for part in self.parts]
-        return replace(self, parts=dask.persist(*parts), diagonal=diagonal)
+        return replace(self, parts=tuple(persist(*parts)), diagonal=diagonal)
 
     def training_product(self, rows: slice = slice(None)) -> DaskProduct:
         """Return the product for training samples in their training role."""
@@ -153,7 +146,7 @@ class DaskKernel:
         raise AttributeError(name)
 
     def _joined(self, what: Any) -> npt.NDArray[np.float64]:
-        found = dask.compute([task("diagonal", what, part) for part in self.parts])[0]
+        found = compute([task("diagonal", what, part) for part in self.parts])
         return np.concatenate(found)
 
 
@@ -180,8 +173,8 @@ class Routed:
     @lazy
     def leaf(self) -> Array:
         """Return the leaves of all, shape (m, T)."""
-        found = dask.compute([task("leaves", attrgetter("leaf"), block) for block in self.blocks])
-        return np.concatenate(found[0])
+        found = compute([task("leaves", attrgetter("leaf"), block) for block in self.blocks])
+        return np.concatenate(found)
 
 
 @dataclass(frozen=True)
@@ -295,10 +288,6 @@ class DaskProduct:
                 row.append(task(name, function, block, part, rows, *more, **params))
             found.append(row)
         return found
-
-
-def _stats_of(part: Part) -> ForestStats:
-    return part.kernel.forest
 
 
 def _own_diagonal(part: Part) -> Any:

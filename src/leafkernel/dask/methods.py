@@ -46,7 +46,7 @@ def _in_one_part(inside: Inside) -> DaskKernel:
         parts=(known("part", pieces.Part(kernel, inside.samples, 0)),),
         sizes=(kernel.n_samples,),
         router=known("forest", inside.forest),
-        leaf_offsets=kernel.forest.leaf_offsets,
+        forest=kernel.forest,
         dtype=kernel.dtype,
         symmetrize=kernel.symmetrize,
         diagonal=inside.fitted_with["diagonal"],

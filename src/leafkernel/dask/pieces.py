@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, Literal
 
@@ -17,14 +17,15 @@ from leafkernel._lazy import lazy
 from leafkernel._state import FieldsState
 from leafkernel.engines import Engine, PartedEngine
 from leafkernel.forests import FittedForest, InBag
-from leafkernel.incidence import WeighedRows
+from leafkernel.incidence import Incidence, WeighedRows
 from leafkernel.inside import columns_of
 from leafkernel.kernel import Diagonal, LeafKernel
-from leafkernel.leaf_index import ForestStats, Samples
+from leafkernel.leaf_index import ForestStats, LeafIndex, Samples
 from leafkernel.parts import Nearest, nearest_of_both
 from leafkernel.product import Product
 from leafkernel.schemes import WeightScheme
 from leafkernel.training import check_rows, read_features
+from leafkernel.weighting import Weighting
 
 Array = npt.NDArray[Any]
 Side = Literal["query", "reference"]
@@ -68,8 +69,8 @@ class Part:
 class Block(FieldsState):
     """Training samples of one part that are compared with those of other parts."""
 
-    incidence: Any
-    weighting: Any
+    incidence: Incidence
+    weighting: Weighting
     oob: npt.NDArray[np.uint64] | None
     side: Side
 
@@ -121,18 +122,37 @@ class Own:
 Queries = Block | Unseen | Own
 
 
-def _size_of(piece: Any) -> int:
-    """Return the bytes of the arrays in a piece, by which Dask decides where to work."""
-    if isinstance(piece, np.ndarray):
-        return int(piece.nbytes)
-    if is_dataclass(piece):
-        return sum(_size_of(getattr(piece, field.name)) for field in fields(piece))
-    names = ("columns", "offsets", "members", "weights")
-    return sum(_size_of(getattr(piece, name, None)) for name in names)
+def _bytes(*arrays: Array | None) -> int:
+    """Return the bytes of arrays, by which Dask decides where to work and what to move."""
+    return sum(array.nbytes for array in arrays if array is not None)
 
 
-for _piece in (Part, Block, Unseen, Samples, ForestStats):
-    sizeof.register(_piece, _size_of)
+@sizeof.register(Part)
+def _(part: Part) -> int:
+    # Statistics and factors of leaves are not counted: all parts of a worker share them.
+    samples, index = part.samples, part.kernel.index
+    lists = (index.members, index.weights, index.offsets) if isinstance(index, LeafIndex) else ()
+    return _bytes(samples.leaf, samples.in_bag_weights, samples.oob_flags, *lists)
+
+
+@sizeof.register(Block)
+def _(block: Block) -> int:
+    return _bytes(block.incidence.columns, block.weighting.by_entry, block.oob)
+
+
+@sizeof.register(Unseen)
+def _(block: Unseen) -> int:
+    return _bytes(block.leaf, block.feature_values)
+
+
+@sizeof.register(Samples)
+def _(samples: Samples) -> int:
+    return _bytes(samples.leaf, samples.in_bag_weights, samples.oob_flags)
+
+
+@sizeof.register(ForestStats)
+def _(stats: ForestStats) -> int:
+    return _bytes(stats.leaf_mass, stats.in_bag_masses)
 
 
 def route(forest: FittedForest, scheme: WeightScheme, X: Any, n_threads: int) -> Unseen:
@@ -188,10 +208,14 @@ def make_part(
     return Part(LeafKernel.fit(scheme, samples, stats, **params), samples, begin)
 
 
-def never_oob(part: Part) -> int:
+def never_oob(samples: Samples) -> int:
     """Return how many samples are in bag in every tree."""
-    known = part.samples.oob_flags is not None
-    return int((part.samples.n_oob_trees == 0).sum()) if known else 0
+    return int((samples.n_oob_trees == 0).sum())
+
+
+def n_samples(part: Part) -> int:
+    """Return the number of samples of a part."""
+    return part.kernel.n_samples
 
 
 def nearest(

@@ -6,12 +6,11 @@ import os
 from pathlib import Path
 from typing import Any
 
-import dask
 import numpy as np
 
 from leafkernel._optional import require
 from leafkernel._validation import check_count
-from leafkernel.dask.graph import task
+from leafkernel.dask.graph import compute, task
 from leafkernel.dask.methods import _Lazy
 from leafkernel.inside import Inside, check_neighbors
 
@@ -50,7 +49,7 @@ def write_neighbors(
     found = lazy.engine.lazy_nearest(lazy.product, k)
     files = [str(Path(folder).resolve() / f"part-{i:05d}.parquet") for i in range(len(found))]
     written = [task("write", _write, *one) for one in zip(found, files, begins, strict=False)]
-    dask.compute(written)
+    compute(written)
     return Path(folder)
 
 

@@ -68,6 +68,10 @@ class FittedForest(ABC):
     def leaves(self, X: Any, *, n_threads: int = 1) -> Array:
         """Return the leaf that each sample reaches in each tree, shape (n, T)."""
 
+    def for_workers(self) -> FittedForest:
+        """Return the forest with no more than other processes need to route and to draw."""
+        return self
+
     def training_leaves(self, X: Any, *, n_threads: int = 1) -> Array:
         """Return the leaves of the training samples; what knows its leaves only by them learns."""
         return self.leaves(X, n_threads=n_threads)

@@ -126,6 +126,16 @@ class BaggedForest(_TreesOfSklearn):
     def __init__(self, estimator: Any, n_threads: int = 1) -> None:
         super().__init__(estimator, [_tree_of(tree) for tree in estimator.estimators_], n_threads)
 
+    def for_workers(self) -> FittedForest:
+        """Return the forest with its table to route by, and with the seeds of its trees alone."""
+        if self._table is None:
+            return self
+        seeds = copy(self.estimator)
+        seeds.estimators_ = [_without_nodes(tree) for tree in seeds.estimators_]
+        other = copy(self)
+        other.estimator = seeds
+        return other
+
     def validate(self, X: Any) -> Any:
         """Return X as the float32 array or CSR matrix that the trees take, or refuse it."""
         # Private, and what predict and apply begin with: read on scikit-learn 1.4.0 to 1.9.1.
@@ -352,6 +362,13 @@ def _tree_of(member: Any) -> Tree:
             "scikit-learn; was the model damaged?"
         )
     return tree  # type: ignore[no-any-return]
+
+
+def _without_nodes(member: Any) -> Any:
+    """Return a copy of a tree that knows its seed and its parameters, and no more."""
+    seed = copy(member)
+    vars(seed).pop("tree_", None)
+    return seed
 
 
 def _trees_of_rounds(boosting: Any) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import deepcopy
+from copy import copy, deepcopy
 from typing import Any
 
 import numpy as np
@@ -86,6 +86,13 @@ class PipelineForest(FittedForest):
     def leaves(self, X: Any, *, n_threads: int = 1) -> Array:
         """Return the leaf that each sample reaches in each tree, shape (n, T)."""
         return self._last.leaves(self._transform(X), n_threads=n_threads)
+
+    def for_workers(self) -> FittedForest:
+        """Return the forest with no more than other processes need to route and to draw."""
+        other = copy(self)
+        other._last = self._last.for_workers()
+        other.estimator = None  # its last step is the whole forest
+        return other
 
     def training_leaves(self, X: Any, *, n_threads: int = 1) -> Array:
         """Return the leaves of the training samples."""
