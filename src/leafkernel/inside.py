@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from leafkernel import forests
 from leafkernel._lazy import lazy
+from leafkernel._optional import is_dask
 from leafkernel._progress import progress_bar
 from leafkernel._targets import Targets, indicators
 from leafkernel._validation import check_columns, count_threads
@@ -51,6 +53,7 @@ class Inside:
     ----------
     prox : ForestProximity
         A fitted proximity that nobody fits again: a copy of the user's, which shares its arrays.
+        Its results are never lazy.
     """
 
     prox: ForestProximity
@@ -60,7 +63,9 @@ class Inside:
         """Return the inside of a fitted proximity as it is now, whatever fit does to it later."""
         if not hasattr(prox, "kernel_"):
             check_is_fitted(prox, "kernel_")  # raises, and would ask the forest for its tags
-        return getattr(prox.kernel_, "inside", cls)(copy(prox))
+        own = copy(prox)
+        own._returns_lazily = False
+        return getattr(own.kernel_, "inside", cls)(own)
 
     @property
     def kernel(self) -> LeafKernel:
@@ -148,6 +153,9 @@ class Inside:
         """Return unseen samples as the forest sees them; what was routed before stays as it is."""
         if isinstance(X, Samples):
             return X
+        if is_dask(X) and "features" not in self.scheme.needs:
+            samples: Samples = import_module("leafkernel.dask").route(self, X)
+            return samples
         raw = isinstance(self.prox.forest_, forests.RawLeaves)
         check_columns(self.prox, forests.check_leaves(X) if raw else X, reset=False)
         leaf = self.forest.leaves(X, n_threads=self.n_threads)

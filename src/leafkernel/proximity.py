@@ -76,8 +76,10 @@ def _lazily(method: Method) -> Method:
             return method(self, *args, **params)
         given = dict(parameters.bind(self, *args, **params).arguments)
         del given["self"]
-        fitted_lazily = getattr(vars(self).get("kernel_"), "is_lazy", False)
-        if not fitted_lazily and not is_dask(given.get("X")):
+        on_dask = is_dask(given.get("X")) or not isinstance(
+            self.__dict__.get("kernel_"), LeafKernel
+        )
+        if not (on_dask and self._returns_lazily and kernel is not None):
             return method(self, *args, **params)
         return getattr(import_module("leafkernel.dask"), name)(Inside.of(self), **given)
 
@@ -188,6 +190,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
     _sample_weight: Array | None
     _fitted_with: dict[str, Any]
     _router: forests.FittedForest
+    #: Whether results with Dask data are Dask arrays. Tasks need the numbers.
+    _returns_lazily: bool = True
 
     def __init__(
         self,
@@ -938,7 +942,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         fitted = copy(self)
         check_columns(fitted, dask.meta_of(X), reset=True)
         fitted.scheme_ = scheme
-        vars(fitted).update(dask.fit(self, scheme, X, y, sample_weight))
+        fitted.__dict__.update(dask.fit(self, scheme, X, y, sample_weight))
         fitted._keep_params()
         self.__dict__ = dict(vars(fitted))
         return self
@@ -987,8 +991,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         at_most = int(np.minimum(engine.collisions(product) + 1, product.shape[1]).sum())
         if at_most <= most:
             return at_most  # the bound alone shows that it fits
-        if not isinstance(product, Product):
-            return most  # nothing can be measured here
+        if not hasattr(product, "row_order"):
+            return most  # rows on other machines cannot be timed
         expected = forecast(product, engine, limit=limit)
         if csr_bytes(product.n_rows, expected.nonzeros_at_least, product.dtype.itemsize) > limit:
             size = f"about {format_bytes(expected.bytes)} ({expected.nonzeros:,} nonzeros), more"

@@ -13,6 +13,7 @@ from leafkernel.dask.methods import (
     proximity,
     query_map,
     reference_map,
+    route,
     weighted_average,
     weighted_sums,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "proximity",
     "query_map",
     "reference_map",
+    "route",
     "weighted_average",
     "weighted_sums",
     "write_neighbors",

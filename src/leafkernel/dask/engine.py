@@ -111,11 +111,11 @@ class DaskEngine:
         on_progress: OnProgress | None = None,  # noqa: ARG002
     ) -> Doubles:
         """Return P @ values, shape (m, c)."""
-        return self._computed(product, self._sums(product, values, "sums"))
+        return _computed(product, self._sums(product, values, "sums"))
 
     def apply(self, product: DaskProduct, values: Doubles) -> Doubles:
         """Return Q Wᵀ @ values, shape (m, c), through the leaves."""
-        return self._computed(product, self._sums(product, values, "apply"))
+        return _computed(product, self._sums(product, values, "apply"))
 
     def collisions(self, product: DaskProduct) -> npt.NDArray[np.int64]:
         """Return the leaf collisions of each row, shape (m,)."""
@@ -151,10 +151,12 @@ class DaskEngine:
 
     def _counts(self, product: DaskProduct, what: str) -> npt.NDArray[np.int64]:
         found = product.pairs("count", pieces.count_of, self.inner, what)
-        return self._computed(product, [tree("add", pieces.add, row) for row in found])
+        return _computed(product, [tree("add", pieces.add, row) for row in found])
 
-    def _computed(self, product: DaskProduct, tasks: list[Any]) -> Any:
-        return _in_order(product, np.concatenate(compute(tasks)))
+
+def _computed(product: DaskProduct, tasks: list[Any]) -> npt.NDArray[Any]:
+    found: npt.NDArray[Any] = _in_order(product, np.concatenate(compute(tasks)))
+    return found
 
 
 def _in_order(product: DaskProduct, found: Any) -> Any:

@@ -15,7 +15,7 @@ from leafkernel._lazy import lazy
 from leafkernel._validation import check_columns
 from leafkernel.dask.data import blocks_of, meta_of, sizes_of
 from leafkernel.dask.engine import DaskEngine
-from leafkernel.dask.graph import compute, known, task
+from leafkernel.dask.graph import compute, known, persist, task
 from leafkernel.dask.kernel import NOT_HERE, DaskKernel, DaskProduct, Routed
 from leafkernel.dask.pieces import leaves_at, route, training_leaves_at
 from leafkernel.engines import find_engine
@@ -25,10 +25,6 @@ from leafkernel.leaf_index import Samples
 
 class DaskInside(Inside):
     """The same for training samples on workers. Every result is computed there and fetched."""
-
-    def __init__(self, prox: Any) -> None:
-        super().__init__(prox)
-        prox.kernel_ = replace(prox.kernel_, is_lazy=False)
 
     @property
     def kernel(self) -> DaskKernel:  # type: ignore[override]
@@ -56,7 +52,9 @@ class DaskInside(Inside):
         """Let workers find the leaves of samples, when they are needed."""
         if isinstance(X, Routed):
             return X
-        return routed(self, self.kernel, X)
+        found = routed(self, self.kernel, X)
+        # Tasks ask for many small results, so samples are routed once.
+        return replace(found, blocks=tuple(persist(*found.blocks)))
 
     def count(self, X: Any) -> int:
         """Return the number of samples in X, which are counted if nobody knows."""
@@ -88,8 +86,8 @@ class DaskInside(Inside):
 
     def product(self, X: Any = None) -> DaskProduct:  # type: ignore[override]
         """Return the rows of P to compute: of unseen samples, or of the training samples."""
-        samples = self.route_if_given(X)
-        return self.kernel.training_product() if samples is None else self.kernel.product(samples)
+        kernel = self.kernel
+        return kernel.training_product() if X is None else kernel.product(self.route(X))
 
     def blocks(
         self, X: Any, block_size: int = 4096, *, sort: bool = True, columns: Array | None = None

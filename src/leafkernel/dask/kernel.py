@@ -49,8 +49,6 @@ class DaskKernel:
         Whether it is (P + Pᵀ)/2 of a scheme that is not symmetric.
     diagonal : {"scheme", "one", "zero", "adjusted"}
         The diagonal policy.
-    is_lazy : bool
-        Whether methods return Dask arrays. Inside of tasks they return results.
     """
 
     scheme: WeightScheme
@@ -61,7 +59,6 @@ class DaskKernel:
     dtype: np.dtype[Any]
     symmetrize: bool
     diagonal: Diagonal
-    is_lazy: bool = True
 
     @property
     def inside(self) -> Any:

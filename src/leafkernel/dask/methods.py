@@ -17,6 +17,7 @@ from leafkernel.dask.inside import DaskInside, routed
 from leafkernel.dask.kernel import DaskKernel, DaskProduct
 from leafkernel.engines import find_engine
 from leafkernel.inside import Inside, check_averages, check_neighbors
+from leafkernel.leaf_index import Samples
 
 
 class _Lazy:
@@ -51,6 +52,12 @@ def _in_one_part(inside: Inside) -> DaskKernel:
         symmetrize=kernel.symmetrize,
         diagonal=inside.fitted_with["diagonal"],
     )
+
+
+def route(inside: Inside, X: Any) -> Samples:
+    """Return new samples for a kernel in memory: their leaves come here, their features do not."""
+    kernel = _in_one_part(inside)
+    return Samples.unseen(routed(inside, kernel, X).leaf)
 
 
 def proximity(inside: Inside, X: Any = None, *, sort: bool = True) -> da.Array:

@@ -127,7 +127,7 @@ def _bytes(*arrays: Array | None) -> int:
     return sum(array.nbytes for array in arrays if array is not None)
 
 
-@sizeof.register(Part)
+@sizeof.register(Part)  # type: ignore[untyped-decorator]
 def _(part: Part) -> int:
     # Statistics and factors of leaves are not counted: all parts of a worker share them.
     samples, index = part.samples, part.kernel.index
@@ -135,22 +135,22 @@ def _(part: Part) -> int:
     return _bytes(samples.leaf, samples.in_bag_weights, samples.oob_flags, *lists)
 
 
-@sizeof.register(Block)
+@sizeof.register(Block)  # type: ignore[untyped-decorator]
 def _(block: Block) -> int:
     return _bytes(block.incidence.columns, block.weighting.by_entry, block.oob)
 
 
-@sizeof.register(Unseen)
+@sizeof.register(Unseen)  # type: ignore[untyped-decorator]
 def _(block: Unseen) -> int:
     return _bytes(block.leaf, block.feature_values)
 
 
-@sizeof.register(Samples)
+@sizeof.register(Samples)  # type: ignore[untyped-decorator]
 def _(samples: Samples) -> int:
     return _bytes(samples.leaf, samples.in_bag_weights, samples.oob_flags)
 
 
-@sizeof.register(ForestStats)
+@sizeof.register(ForestStats)  # type: ignore[untyped-decorator]
 def _(stats: ForestStats) -> int:
     return _bytes(stats.leaf_mass, stats.in_bag_masses)
 
