@@ -76,10 +76,9 @@ def _lazily(method: Method) -> Method:
             return method(self, *args, **params)
         given = dict(parameters.bind(self, *args, **params).arguments)
         del given["self"]
-        on_dask = is_dask(given.get("X")) or not isinstance(
-            self.__dict__.get("kernel_"), LeafKernel
-        )
-        if not (on_dask and self._returns_lazily and kernel is not None):
+        kernel = vars(self).get("kernel_")
+        on_dask = is_dask(given.get("X")) or not isinstance(kernel, LeafKernel)
+        if not on_dask or kernel is None or not self._returns_lazily:
             return method(self, *args, **params)
         return getattr(import_module("leafkernel.dask"), name)(Inside.of(self), **given)
 

@@ -19,6 +19,8 @@ from leafkernel.forests.wrapped import unfreeze
 from leafkernel.schemes import WeightScheme
 from leafkernel.training import check_draws, complete_stats, draw_trees, warn_of_never_oob
 
+# All parts meet all parts, so more partitions than this are put together.
+_MOST_PARTS = 128
 # Bytes of in-bag weights that one task draws.
 _DRAWN_AT_ONCE = 1 << 28
 
@@ -52,6 +54,7 @@ def fit(prox: Any, scheme: WeightScheme, X: Any, y: Any, sample_weight: Any) -> 
     sizes = [size for size in counts if size]
     if not sizes:
         raise ValueError("X has no rows; give at least one training sample.")
+    routed, sizes = _joined(routed, sizes)
     n = sum(sizes)
     for name, values in (("y", y), ("sample_weight", sample_weight)):
         if values is not None and not np.isscalar(values):
@@ -120,6 +123,16 @@ def _fitted_forest(forest: Any, X: Any, y: Any, sample_weight: Any) -> Any:
             "xgboost.dask.DaskXGBClassifier or lightgbm.DaskLGBMClassifier."
         )
     return forests.fit_if_needed(forest, X, y, sample_weight)
+
+
+def _joined(routed: list[Any], sizes: list[int]) -> tuple[list[Any], list[int]]:
+    """Put neighboring partitions together where there are too many."""
+    if len(sizes) <= _MOST_PARTS:
+        return routed, sizes
+    at = (np.cumsum(sizes) - 1) * _MOST_PARTS // sum(sizes)
+    groups = [np.flatnonzero(at == i) for i in np.unique(at)]
+    blocks = [task("join", pieces.join, [routed[i] for i in group]) for group in groups]
+    return blocks, [sum(sizes[i] for i in group) for group in groups]
 
 
 def _draws(

@@ -21,7 +21,7 @@ from leafkernel.incidence import Incidence, WeighedRows
 from leafkernel.inside import columns_of
 from leafkernel.kernel import Diagonal, LeafKernel
 from leafkernel.leaf_index import ForestStats, LeafIndex, Samples
-from leafkernel.parts import Nearest, nearest_of_both
+from leafkernel.parts import Nearest
 from leafkernel.product import Product
 from leafkernel.schemes import WeightScheme
 from leafkernel.training import check_rows, read_features
@@ -166,6 +166,11 @@ def route(forest: FittedForest, scheme: WeightScheme, X: Any, n_threads: int) ->
     return Unseen(leaf, read_features(forest, scheme, X))
 
 
+def join(blocks: Sequence[Unseen]) -> Unseen:
+    """Return the samples of several partitions as those of one."""
+    return Unseen(np.concatenate([block.leaf for block in blocks]))
+
+
 def leaves_at(forest: FittedForest, X: Any, rows: npt.NDArray[np.int64]) -> Array:
     """Return the leaves of some of the samples."""
     return forest.leaves(_safe_indexing(X, rows))
@@ -228,12 +233,12 @@ def nearest(
 
 
 def merge(found: Sequence[Nearest], *, k: int, by_magnitude: bool) -> Nearest:
-    """Return the nearest samples of several parts."""
-
-    def best(first: Nearest, second: Nearest) -> Nearest:
-        return nearest_of_both(first, second, k, by_magnitude=by_magnitude)
-
-    return reduce(best, found)
+    """Return the nearest samples of several parts, which follow each other."""
+    similarity, samples = (np.concatenate(arrays, axis=1) for arrays in zip(*found, strict=True))
+    rank = np.where(samples < 0, -np.inf, np.abs(similarity) if by_magnitude else similarity)
+    # Stable: of equals the one of an earlier part comes first, as everywhere.
+    order = np.argsort(-rank, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(similarity, order, 1), np.take_along_axis(samples, order, 1)
 
 
 def rows_of(
