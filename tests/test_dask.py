@@ -73,7 +73,8 @@ def both(iris, forest, spread):
 @pytest.fixture(scope="module")
 def cluster():
     local = partial(distributed.LocalCluster, n_workers=2, threads_per_worker=1, processes=True)
-    with local(dashboard_address=None) as cluster, distributed.Client(cluster) as client:
+    connect = distributed.Client  # by address, as to a cluster that somebody else started
+    with local(dashboard_address=None) as local, connect(local.scheduler_address) as client:
         yield client
 
 
@@ -85,11 +86,11 @@ def assert_same_matrix(found, expected):
         assert_array_equal(getattr(found, name), getattr(expected, name))
 
 
-def assert_same_results(lazy, whole, X, values):
+def assert_same_results(lazy, whole, X, values, ks=(1, 5, 149)):
     """Compare everything that is lazy. X is in memory; the queries are spread again."""
     for rows in (None, X):
         asked = None if rows is None else da.from_array(rows, chunks=(17, 2))
-        for k in (1, 5, 149):
+        for k in ks:
             found = lazy.kneighbors(asked, k)
             assert all(isinstance(array, da.Array) for array in found)
             for one, other in zip(dask.compute(*found), whole.kneighbors(rows, k), strict=True):
@@ -352,6 +353,16 @@ def test_it_can_be_pickled_without_a_cluster(both):
     assert_same_matrix(pickle.loads(pickle.dumps(lazy)).proximity().compute(), whole.proximity())
 
 
+def test_very_many_partitions_are_put_together(iris, forest):
+    X, y = iris
+    lazy = ForestProximity(forest).fit(da.from_array(X, chunks=(1, 4)), y)
+    found = lazy.kneighbors(n_neighbors=5)
+    assert found[0].numblocks[0] <= 128
+    expected = ForestProximity(forest).fit(X, y).kneighbors(n_neighbors=5)
+    for one, other in zip(dask.compute(*found), expected, strict=True):
+        assert_array_equal(one, other)
+
+
 def test_names_on_the_dashboard(both):
     _, lazy = both()
     similarity, _ = lazy.kneighbors(n_neighbors=3)
@@ -361,11 +372,29 @@ def test_names_on_the_dashboard(both):
 
 def test_a_cluster_of_processes(cluster, both, iris, spread, rng):
     for scheme in ("gap", "oob"):
-        whole, lazy = both(scheme)
+        whole, lazy = both(scheme)  # with the parts on workers
         held = {dask.utils.key_split(key) for keys in cluster.has_what().values() for key in keys}
         assert "leafkernel-part" in held
-        assert_same_results(lazy, whole, iris[0][::3], rng.normal(size=(150, 2)))
+        assert_same_results(lazy, whole, iris[0][::3], rng.normal(size=(150, 2)), ks=(5,))
     assert_allclose(outlier_scores(lazy), outlier_scores(whole), rtol=1e-9)
+
+
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
+def test_forests_that_learn_from_dask_data(cluster, iris, library):
+    module = pytest.importorskip(f"{library}.dask")
+    order = np.random.default_rng(0).permutation(150)
+    X, y = iris[0][order], iris[1][order]
+    parts = da.from_array(X, chunks=(75, 4)), da.from_array(y, chunks=75)
+    name = {"xgboost": "DaskXGBClassifier", "lightgbm": "DaskLGBMClassifier"}[library]
+    model = getattr(module, name)(n_estimators=4, max_depth=3)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Parameter n_jobs will be ignored")
+        lazy = ForestProximity(model, "boosted").fit(*parts)
+    whole = ForestProximity(lazy.forest_, "boosted").fit(X, y)
+    again = ForestProximity(lazy.forest_, "boosted").fit(*parts)  # fitted already
+    for prox in (lazy, again):
+        assert_same_matrix(prox.proximity().compute(), whole.proximity())
+        assert_same_matrix(prox.proximity(parts[0]).compute(), whole.proximity(X))
 
 
 def test_a_worker_that_dies_changes_nothing(cluster, iris, forest):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
@@ -39,7 +40,8 @@ def compute(tasks: Any) -> Any:
 def persist(*tasks: Any) -> list[Any]:
     """Let Dask start tasks and keep their results where they are."""
     # The forest travels in the graph, so that a lost worker can be given another copy of it.
-    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
         return list(dask.persist(*tasks))
 
 
