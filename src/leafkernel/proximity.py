@@ -156,6 +156,11 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
     Parameters that define the kernel (the first four and ``dtype``) take effect with the next
     :meth:`fit`; the others at once.
 
+    X may be a Dask array or a Dask data frame (extra ``dask``). If :meth:`fit` is given one, the
+    samples stay on the workers, and ``proximity``, ``kneighbors``, ``weighted_sums``,
+    ``weighted_average``, ``transform`` and the maps return lazy Dask arrays. So they do if their X
+    is one. Results are the same as in memory. See :mod:`leafkernel.dask`.
+
     See Also
     --------
     sklearn.ensemble.RandomTreesEmbedding : Unsupervised leaf coordinates.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
@@ -12,7 +13,7 @@ from scipy.sparse import csr_array
 from leafkernel._validation import check_choice, check_count, check_flag, check_values
 from leafkernel.dask import pieces
 from leafkernel.dask.engine import DaskEngine
-from leafkernel.dask.graph import grid, known, stack, task
+from leafkernel.dask.graph import grid, known, persist, stack, task
 from leafkernel.dask.inside import DaskInside, routed
 from leafkernel.dask.kernel import DaskKernel, DaskProduct
 from leafkernel.engines import find_engine
@@ -20,33 +21,53 @@ from leafkernel.inside import Inside, check_averages, check_neighbors
 from leafkernel.leaf_index import Samples
 
 
-class _Lazy:
-    """What the methods have in common: the rows of P to compute, and what computes them."""
+@dataclass(frozen=True)
+class Ask:
+    """Rows of P that are asked for, and what computes them.
 
-    def __init__(self, inside: Inside, X: Any) -> None:
-        self.inside = inside
-        if isinstance(inside, DaskInside):
-            self.kernel = inside.kernel
+    Attributes
+    ----------
+    kernel : DaskKernel
+        The reference samples.
+    product : DaskProduct
+        The rows.
+    engine : DaskEngine
+        What computes.
+    """
+
+    kernel: DaskKernel
+    product: DaskProduct
+    engine: DaskEngine
+
+    @classmethod
+    def of(cls, inside: Inside, X: Any) -> Ask:
+        """Ask for rows of new samples, or of the training samples if X is None."""
+        kernel = inside.kernel if isinstance(inside, DaskInside) else _in_one_part(inside)
+        if X is None:
+            product = kernel.training_product()
         else:
-            self.kernel = _in_one_part(inside)
-        self.X = X
-        self.engine = DaskEngine(find_engine(inside.prox.engine, n_threads=inside.n_threads))
-        self.product: DaskProduct = (
-            self.kernel.training_product()
-            if X is None
-            else self.kernel.product(routed(inside, self.kernel, X))
-        )
-        self.sizes = [asked.size for asked in self.product.queries]
+            product = kernel.product(routed(inside, kernel, X))
+        engine = find_engine(inside.prox.engine, n_threads=inside.n_threads)
+        return cls(kernel, product, DaskEngine(engine))
+
+    @property
+    def sizes(self) -> list[float]:
+        """Rows in each block; NaN where it is not known yet."""
+        return [asked.size for asked in self.product.queries]
 
 
 def _in_one_part(inside: Inside) -> DaskKernel:
     """Return a kernel in memory as one part, for queries that are on workers."""
     kernel = inside.kernel
+    part, router = persist(
+        known("part", pieces.Part(kernel, inside.samples, 0)),
+        known("forest", inside.forest.for_workers()),
+    )
     return DaskKernel(
         scheme=kernel.scheme,
-        parts=(known("part", pieces.Part(kernel, inside.samples, 0)),),
+        parts=(part,),
         sizes=(kernel.n_samples,),
-        router=known("forest", inside.forest),
+        router=router,
         forest=kernel.forest,
         dtype=kernel.dtype,
         symmetrize=kernel.symmetrize,
@@ -63,9 +84,9 @@ def route(inside: Inside, X: Any) -> Samples:
 def proximity(inside: Inside, X: Any = None, *, sort: bool = True) -> da.Array:
     """Return P as an array of sparse blocks, one for each block of X and each part."""
     check_flag("sort", sort)
-    lazy = _Lazy(inside, X)
-    blocks = lazy.engine.lazy_rows(lazy.product, sort=sort)
-    return grid(blocks, lazy.sizes, lazy.kernel.sizes, lazy.kernel.dtype)
+    ask = Ask.of(inside, X)
+    blocks = ask.engine.lazy_rows(ask.product, sort=sort)
+    return grid(blocks, ask.sizes, ask.kernel.sizes, ask.kernel.dtype)
 
 
 def kneighbors(
@@ -74,59 +95,59 @@ def kneighbors(
     """Return the nearest training samples. Compute both arrays in one call of dask.compute."""
     check_choice("by", by, ("value", "magnitude"))
     k = check_neighbors(check_count("n_neighbors", n_neighbors), inside.n_samples, X)
-    lazy = _Lazy(inside, X)
-    found = lazy.engine.lazy_nearest(lazy.product, k, by_magnitude=by == "magnitude")
+    ask = Ask.of(inside, X)
+    found = ask.engine.lazy_nearest(ask.product, k, by_magnitude=by == "magnitude")
     similarity, samples = (
         stack(
             [task("nearest", itemgetter(place), both) for both in found],
-            lazy.sizes,
+            ask.sizes,
             np.empty((0, k), dtype=dtype),
         )
-        for place, dtype in enumerate((lazy.kernel.dtype, np.int64))
+        for place, dtype in enumerate((ask.kernel.dtype, np.int64))
     )
     return similarity, samples
 
 
 def weighted_sums(inside: Inside, values: Any, X: Any = None) -> da.Array:
     """Return P @ values."""
-    lazy = _Lazy(inside, X)
-    columns, shape = _values(lazy.kernel, values)
-    sums = lazy.engine.lazy_sums(lazy.product, columns)
+    ask = Ask.of(inside, X)
+    columns, shape = _values(ask.kernel, values)
+    sums = ask.engine.lazy_sums(ask.product, columns)
     width = shape[1] if len(shape) == 2 else 1
-    found = stack(sums, lazy.sizes, np.empty((0, width)))
+    found = stack(sums, ask.sizes, np.empty((0, width)))
     return found if len(shape) == 2 else found[:, 0]
 
 
 def weighted_average(inside: Inside, values: Any, X: Any = None) -> da.Array:
     """Return rows of P, each divided by its sum, times the values; NaN for rows without any."""
     check_averages(inside.scheme)
-    lazy = _Lazy(inside, X)
-    columns, shape = _values(lazy.kernel, values)
+    ask = Ask.of(inside, X)
+    columns, shape = _values(ask.kernel, values)
     columns = [task("values", _with_ones, some) for some in columns]
-    sums = lazy.engine.lazy_sums(lazy.product, columns)
+    sums = ask.engine.lazy_sums(ask.product, columns)
     width = shape[1] if len(shape) == 2 else 1
     means = [task("average", _divide, some) for some in sums]
-    found = stack(means, lazy.sizes, np.empty((0, width)))
+    found = stack(means, ask.sizes, np.empty((0, width)))
     return found if len(shape) == 2 else found[:, 0]
 
 
 def query_map(inside: Inside, X: Any = None) -> da.Array:
     """Return the query map Q as an array of sparse blocks."""
     inside.require_maps("query map")
-    lazy = _Lazy(inside, X)
-    kernel = lazy.kernel
+    ask = Ask.of(inside, X)
+    kernel = ask.kernel
     if X is None:
         maps = [task("map", pieces.query_map_of, pieces.Own(), part) for part in kernel.parts]
     else:
         rule = task("scheme", pieces.without_samples, kernel.parts[0])
-        maps = [task("map", pieces.query_map_of, a.block, rule) for a in lazy.product.queries]
-    return stack(maps, lazy.sizes, csr_array((0, kernel.n_columns), dtype=kernel.dtype))
+        maps = [task("map", pieces.query_map_of, a.block, rule) for a in ask.product.queries]
+    return stack(maps, ask.sizes, csr_array((0, kernel.n_columns), dtype=kernel.dtype))
 
 
 def reference_map(inside: Inside) -> da.Array:
     """Return the reference map W as an array of sparse blocks."""
     inside.require_maps("reference map")
-    kernel = _Lazy(inside, None).kernel
+    kernel = Ask.of(inside, None).kernel
     maps = [task("map", pieces.reference_map_of, part) for part in kernel.parts]
     return stack(maps, kernel.sizes, csr_array((0, kernel.n_columns), dtype=kernel.dtype))
 

@@ -11,7 +11,7 @@ import numpy as np
 from leafkernel._optional import require
 from leafkernel._validation import check_count
 from leafkernel.dask.graph import compute, task
-from leafkernel.dask.methods import _Lazy
+from leafkernel.dask.methods import Ask
 from leafkernel.inside import Inside, check_neighbors
 
 
@@ -43,10 +43,10 @@ def write_neighbors(
     require("pyarrow.parquet", extra="cli")
     inside = Inside.of(prox)
     k = check_neighbors(check_count("n_neighbors", n_neighbors), inside.n_samples, X)
-    lazy = _Lazy(inside, X)
+    ask = Ask.of(inside, X)
     Path(folder).mkdir(parents=True, exist_ok=True)
-    begins = np.cumsum([0, *lazy.product.sizes]).tolist()
-    found = lazy.engine.lazy_nearest(lazy.product, k)
+    begins = np.cumsum([0, *ask.product.sizes]).tolist()
+    found = ask.engine.lazy_nearest(ask.product, k)
     files = [str(Path(folder).resolve() / f"part-{i:05d}.parquet") for i in range(len(found))]
     written = [task("write", _write, *one) for one in zip(found, files, begins, strict=False)]
     compute(written)
