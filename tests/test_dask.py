@@ -379,6 +379,9 @@ def test_a_cluster_of_processes(cluster, both, iris, spread, rng):
     assert_allclose(outlier_scores(lazy), outlier_scores(whole), rtol=1e-9)
 
 
+# XGBoost 2.0 leaves sockets of its own open.
+@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
 def test_forests_that_learn_from_dask_data(cluster, iris, library):
     module = pytest.importorskip(f"{library}.dask")

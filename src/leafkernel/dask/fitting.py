@@ -21,8 +21,9 @@ from leafkernel.training import check_draws, complete_stats, draw_trees, warn_of
 
 # All parts meet all parts, so more partitions than this are put together.
 _MOST_PARTS = 128
-# Bytes of in-bag weights that one task draws.
+# Most bytes of in-bag weights that one task draws, and the fewest tasks that draw.
 _DRAWN_AT_ONCE = 1 << 28
+_FEWEST_DRAWS = 8
 
 
 def fit(prox: Any, scheme: WeightScheme, X: Any, y: Any, sample_weight: Any) -> dict[str, Any]:
@@ -148,7 +149,7 @@ def _draws(
     if "in_bag" not in scheme.needs:
         return [[] for _ in cuts]
     n, n_trees = cuts[-1].stop, len(forest.leaf_offsets) - 1
-    at_once = max(1, _DRAWN_AT_ONCE // max(int(n), 1))
+    at_once = max(1, min(_DRAWN_AT_ONCE // int(n), -(-n_trees // _FEWEST_DRAWS)))
     targets, weights = known("targets", y), known("targets", sample_weight)
     drawn = [
         task("draw", draw_trees, router, rule, slice(t, t + at_once), targets, weights, int(n))

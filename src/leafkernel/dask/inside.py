@@ -29,7 +29,7 @@ class DaskInside(Inside):
     @property
     def kernel(self) -> DaskKernel:  # type: ignore[override]
         """The parts."""
-        return self.prox.kernel_  # type: ignore[return-value]
+        return super().kernel  # type: ignore[return-value]
 
     @property
     def samples(self) -> Samples:
