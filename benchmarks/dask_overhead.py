@@ -41,7 +41,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--trees", type=int, default=50)
-    parser.add_argument("--partitions", type=int, default=4)
+    parser.add_argument("--partitions", type=int, default=2)
     parser.add_argument("--neighbors", type=int, default=10)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--scheme", default="gap")

@@ -45,7 +45,7 @@ def fit(prox: Any, scheme: WeightScheme, X: Any, y: Any, sample_weight: Any) -> 
     y, sample_weight = fetched(y), fetched(sample_weight)
     refuse_masked("y", y)
     refuse_masked("sample_weight", sample_weight)
-    router, rule = _share("forest", forest.for_workers()), _share("scheme", scheme)
+    router, rule = persist(_share("forest", forest.for_workers()), _share("scheme", scheme))
     routed = [
         task("route", pieces.route, router, rule, block, n_threads) for block in blocks_of(X)[0]
     ]
@@ -84,7 +84,7 @@ def fit(prox: Any, scheme: WeightScheme, X: Any, y: Any, sample_weight: Any) -> 
         task("part", pieces.make_part, rule, some, masses, int(begin), **params)
         for some, begin in zip(samples, begins, strict=False)
     ]
-    router, *parts = persist(router, *parts)
+    parts = persist(*parts)
     # What is wrong with the weights is said now, and not when a result is asked for.
     compute([task("count", pieces.n_samples, part) for part in parts])
     kernel = DaskKernel(
