@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from types import ModuleType
+
+
+def is_dask(data: object) -> bool:
+    """Return whether data is a Dask collection, without importing Dask."""
+    dask = sys.modules.get("dask")
+    return dask is not None and bool(dask.is_dask_collection(data))
 
 
 def require(module: str, *, extra: str) -> ModuleType:

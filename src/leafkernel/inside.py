@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from leafkernel import forests
 from leafkernel._lazy import lazy
+from leafkernel._optional import is_dask
 from leafkernel._progress import progress_bar
 from leafkernel._targets import Targets, indicators
 from leafkernel._validation import check_columns, count_threads
@@ -50,6 +53,7 @@ class Inside:
     ----------
     prox : ForestProximity
         A fitted proximity that nobody fits again: a copy of the user's, which shares its arrays.
+        Its results are never lazy.
     """
 
     prox: ForestProximity
@@ -59,7 +63,9 @@ class Inside:
         """Return the inside of a fitted proximity as it is now, whatever fit does to it later."""
         if not hasattr(prox, "kernel_"):
             check_is_fitted(prox, "kernel_")  # raises, and would ask the forest for its tags
-        return cls(copy(prox))
+        own = copy(prox)
+        own._returns_lazily = False
+        return getattr(own.kernel_, "inside", cls)(own)
 
     @property
     def kernel(self) -> LeafKernel:
@@ -147,11 +153,30 @@ class Inside:
         """Return unseen samples as the forest sees them; what was routed before stays as it is."""
         if isinstance(X, Samples):
             return X
+        if is_dask(X) and "features" not in self.scheme.needs:
+            samples: Samples = import_module("leafkernel.dask").route(self, X)
+            return samples
         raw = isinstance(self.prox.forest_, forests.RawLeaves)
         check_columns(self.prox, forests.check_leaves(X) if raw else X, reset=False)
         leaf = self.forest.leaves(X, n_threads=self.n_threads)
         check_rows(self.forest, X, leaf)
         return Samples.unseen(leaf, feature_values=read_features(self.forest, self.scheme, X))
+
+    def count(self, X: Any) -> int:
+        """Return the number of samples in X."""
+        return int(X.shape[0] if hasattr(X, "shape") else len(X))
+
+    def leaves_of(self, X: Any, rows: npt.NDArray[np.int64]) -> Array:
+        """Return the leaves of some of the samples in X."""
+        return self.forest.leaves(_safe_indexing(X, rows))
+
+    def training_leaves(self, rows: npt.NDArray[np.int64]) -> Array:
+        """Return the leaves of some of the training samples."""
+        leaves: Array = self.samples.leaf[rows]
+        return leaves
+
+    def require_in_memory(self, what: str, instead: str) -> None:
+        """Refuse training samples that are not in this process."""
 
     def route_if_given(self, X: Any) -> Samples | None:
         """Return unseen samples; None, which stands for the training samples, stays None."""
@@ -196,21 +221,10 @@ class Inside:
 
     def proximity_to(self, rows: npt.NDArray[np.int64], X: Any = None) -> csr_array:
         """Return columns of P, given the positions of training samples."""
-        product, kernel = self.product(X), self.kernel
-        matrix = self.engine.rows(kernel.toward(product, rows, n_threads=self.n_threads))
-        if X is None and kernel.own_diagonal is not None:
-            found = matrix.tocoo()
-            others = found.row != rows[found.col]
-            parts = (
-                (found.data[others], kernel.own_diagonal[rows].astype(matrix.dtype)),
-                (found.row[others], rows),
-                (found.col[others], np.arange(len(rows))),
-            )
-            data, *places = map(np.concatenate, parts)
-            matrix = csr_array((data, tuple(places)), shape=matrix.shape)
-            matrix.eliminate_zeros()
-            matrix.sort_indices()
-        return matrix
+        product = self.product(X)
+        return columns_of(
+            self.kernel, self.engine, product, rows, own=X is None, n_threads=self.n_threads
+        )
 
     def sums(self, product: Product, columns: Array) -> Doubles:
         """Return P @ columns, shape (m, c)."""
@@ -247,12 +261,47 @@ class Inside:
         return collisions < _MOST_COLLISIONS and collisions * (_COLLISION_COST + n_columns) < sweep
 
 
+def columns_of(
+    kernel: LeafKernel,
+    engine: Engine,
+    product: Product,
+    rows: npt.NDArray[np.int64],
+    *,
+    own: bool,
+    n_threads: int = 1,
+) -> csr_array:
+    """Return columns of P, given whether its rows are the training samples themselves."""
+    matrix = engine.rows(kernel.toward(product, rows, n_threads=n_threads))
+    if own and kernel.own_diagonal is not None:
+        found = matrix.tocoo()
+        others = found.row != rows[found.col]
+        parts = (
+            (found.data[others], kernel.own_diagonal[rows].astype(matrix.dtype)),
+            (found.row[others], rows),
+            (found.col[others], np.arange(len(rows))),
+        )
+        data, *places = map(np.concatenate, parts)
+        matrix = csr_array((data, tuple(places)), shape=matrix.shape)
+        matrix.eliminate_zeros()
+        matrix.sort_indices()
+    return matrix
+
+
 def weighted_means(sums: Array, mass: Array, fallback: Any) -> Doubles:
     """Divide sums of shape (m, c) by the mass of each row; rows without any get the fallback."""
     empty = mass <= 0
     means: Doubles = sums / np.where(empty, 1.0, mass)[:, None]
     means[empty] = fallback
     return means
+
+
+def check_averages(scheme: WeightScheme) -> None:
+    """Refuse a scheme whose weights make no average."""
+    if scheme.signed:
+        raise ValueError(
+            f"weight_scheme={scheme.name!r} has negative weights, which make no "
+            "average; use weighted_sums."
+        )
 
 
 def no_maps(scheme: WeightScheme, what: str) -> str:

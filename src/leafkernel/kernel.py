@@ -185,13 +185,17 @@ class LeafKernel(FieldsState):
 
     def product(self, samples: Samples) -> Product:
         """Return the product for unseen samples."""
-        query = self.queries(samples)
+        oob = None if self.packed_oob is None else samples.packed_oob()
+        return self.product_with(self.queries(samples), oob)
+
+    def product_with(self, query: WeighedRows, oob: npt.NDArray[np.uint64] | None) -> Product:
+        """Return the product for weighed rows that are not among these training samples."""
         product = Product(
             query=query,
             reference=self.index,
             row_order=query.incidence.locality_order(),
             dtype=self.dtype,
-            query_oob=None if self.packed_oob is None else samples.packed_oob(),
+            query_oob=oob,
             reference_oob=self.oob_by_place,
         )
         return self._with_factor(product)

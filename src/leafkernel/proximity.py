@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy, deepcopy
+from functools import wraps
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +25,7 @@ from sklearn.utils.metaestimators import available_if
 import leafkernel._native as core
 from leafkernel import forests, saving
 from leafkernel._memory import available_bytes, format_bytes, parse_bytes
+from leafkernel._optional import is_dask
 from leafkernel._progress import progress_bar
 from leafkernel._repr import FittedRepr
 from leafkernel._row_labels import index_of, join_indexes, labels_at, positions_of
@@ -45,7 +49,7 @@ from leafkernel.batches import Batches
 from leafkernel.engines import Engine, TooManyEntriesError, find_engine
 from leafkernel.forecast import TOO_LARGE_ADVICE, Forecast, csr_bytes, forecast, most_nonzeros
 from leafkernel.incidence import WeighedRows
-from leafkernel.inside import Inside, no_maps, weighted_means
+from leafkernel.inside import Inside, check_averages, no_maps, weighted_means
 from leafkernel.kernel import Diagonal, LeafKernel
 from leafkernel.leaf_index import ForestStats, Samples, list_by_leaf
 from leafkernel.operator import ProximityOperator
@@ -61,6 +65,28 @@ from leafkernel.training import (
 )
 
 Array = npt.NDArray[Any]
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _lazily(method: Method) -> Method:
+    """Make a method return lazy Dask arrays if the proximity was fitted on Dask data or X is."""
+    name, parameters = method.__name__, signature(method)
+
+    @wraps(method)
+    def call(self: ForestProximity, *args: Any, **params: Any) -> Any:
+        if "dask" not in sys.modules:
+            return method(self, *args, **params)
+        given = dict(parameters.bind(self, *args, **params).arguments)
+        del given["self"]
+        kernel = vars(self).get("kernel_")
+        on_dask = is_dask(given.get("X")) or not isinstance(kernel, LeafKernel)
+        if not on_dask or kernel is None or not self._returns_lazily:
+            return method(self, *args, **params)
+        return getattr(import_module("leafkernel.dask"), name)(Inside.of(self), **given)
+
+    return call  # type: ignore[return-value]
 
 
 # What a fitted object holds. Raise it when that changes: an older pickle is then refused.
@@ -134,6 +160,11 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
     Parameters that define the kernel (the first four and ``dtype``) take effect with the next
     :meth:`fit`; the others at once.
 
+    X may be a Dask array or a Dask data frame (extra ``dask``). If :meth:`fit` is given one, the
+    samples stay on the workers, and ``proximity``, ``kneighbors``, ``weighted_sums``,
+    ``weighted_average``, ``transform`` and the maps return lazy Dask arrays. So they do if their X
+    is one. Results are the same as in memory. See :mod:`leafkernel.dask`.
+
     See Also
     --------
     sklearn.ensemble.RandomTreesEmbedding : Unsupervised leaf coordinates.
@@ -167,6 +198,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
     _sample_weight: Array | None
     _fitted_with: dict[str, Any]
     _router: forests.FittedForest
+    #: Whether results with Dask data are Dask arrays. Tasks need the numbers.
+    _returns_lazily: bool = True
 
     def __init__(
         self,
@@ -278,6 +311,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         # A copy: what happens to the scheme later must not change this fit.
         scheme = deepcopy(find_scheme(self.weight_scheme))
         self._check_params()
+        if any(map(is_dask, (X, y, sample_weight))):
+            return self._fit_on_dask(scheme, X, y, sample_weight)
         n_threads = count_threads(self.n_jobs)
         refuse_masked("y", y)
         refuse_masked("sample_weight", sample_weight)
@@ -379,7 +414,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         >>> prox.reweigh("kerf").scheme_.name
         'kerf'
         """
-        fitted = Inside.of(self).prox
+        inside = Inside.of(self)
+        fitted = copy(self)  # and not the copy inside, which is never lazy
         given = {
             "weight_scheme": weight_scheme,
             "diagonal": diagonal,
@@ -399,6 +435,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             fitted.kernel_ = fitted.kernel_.with_diagonal(fitted.diagonal, fitted._samples)
             fitted._keep_params()
             return fitted
+        inside.require_in_memory("reweigh", "fit again with the other scheme")
         n_threads = count_threads(fitted.n_jobs)
         fitted._samples = complete_samples(
             fitted._samples,
@@ -502,7 +539,9 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         --------
         load : Read it again.
         """
-        saving.write(Inside.of(self), folder)
+        inside = Inside.of(self)
+        inside.require_in_memory("save", "fit it on data in memory to save it")
+        saving.write(inside, folder)
         return Path(folder)
 
     @classmethod
@@ -562,6 +601,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         prox.__dict__.update(found)
         return prox
 
+    @_lazily
     def proximity(self, X: Any = None, *, sort: bool = True) -> csr_array:
         """Return the proximities of samples to the training samples.
 
@@ -641,6 +681,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         inside = Inside.of(self)
         return inside.proximity_to(positions_of(inside.prox.index_, "rows", rows), X)
 
+    @_lazily
     def kneighbors(
         self,
         X: Any = None,
@@ -832,6 +873,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             graph.sort_indices()
         return graph
 
+    @_lazily
     def query_map(self, X: Any = None) -> csr_array:
         """Return the query map Q: samples in leaf coordinates, at most one nonzero a tree.
 
@@ -852,6 +894,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         inside.require_maps("query map")
         return inside.kernel.query_map(samples)
 
+    @_lazily
     def reference_map(self) -> csr_array:
         """Return the reference map W of the training samples.
 
@@ -888,6 +931,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             kernel.diagonal_shift() if samples is None else None,
         )
 
+    @_lazily
     def weighted_sums(self, values: npt.ArrayLike, X: Any = None) -> npt.NDArray[np.float64]:
         """Sum the training samples' values, weighted by each sample's proximities: P @ values.
 
@@ -911,6 +955,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         sums = inside.sums(product, values.reshape(inside.n_samples, -1))
         return sums.reshape(len(sums), *values.shape[1:])
 
+    @_lazily
     def weighted_average(self, values: npt.ArrayLike, X: Any = None) -> npt.NDArray[np.float64]:
         """Average the training samples' values, weighted by each sample's proximities.
 
@@ -933,11 +978,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         if isinstance(X, Batches):
             return X.joined(lambda rows: self.weighted_average(values, rows))
         inside = Inside.of(self)
-        if inside.scheme.signed:
-            raise ValueError(
-                f"weight_scheme={inside.scheme.name!r} has negative weights, which make no "
-                "average; use weighted_sums."
-            )
+        check_averages(inside.scheme)
         values = check_values(values, inside.n_samples)
         columns = values.reshape(inside.n_samples, -1)
         sums, mass = inside.sums_and_mass(inside.product(X), columns)
@@ -964,6 +1005,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             Collisions, nonzeros, bytes, seconds, and what to use instead; print it.
         """
         inside = Inside.of(self)
+        inside.require_in_memory("forecast", "P is made block by block, when you compute it")
         return forecast(inside.product(X), inside.engine, limit=inside.prox._limit())
 
     def explore(self, X: Any, y: Any = None, **params: Any) -> Any:
@@ -989,6 +1031,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         # Only here: a kernel needs no page.
         from leafkernel.explorer import build_report  # noqa: PLC0415
 
+        advice = "fit another one on some of the rows, in memory"
+        Inside.of(self).require_in_memory("explore", advice)
         return build_report(self, X, y, **params)
 
     def transform(self, X: Any) -> csr_array:
@@ -1085,6 +1129,19 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             )
         super().__setstate__({name: value for name, value in state.items() if name != "_layout"})
 
+    def _fit_on_dask(
+        self, scheme: WeightScheme, X: Any, y: Any, sample_weight: Any
+    ) -> ForestProximity:
+        """Fit on Dask data, which stays where it is."""
+        dask = import_module("leafkernel.dask")
+        fitted = copy(self)
+        check_columns(fitted, dask.meta_of(X), reset=True)
+        fitted.scheme_ = scheme
+        fitted.__dict__.update(dask.fit(self, scheme, X, y, sample_weight))
+        fitted._keep_params()
+        self.__dict__ = dict(vars(fitted))
+        return self
+
     def _check_params(self) -> None:
         check_choice("diagonal", self.diagonal, ("scheme", "one", "zero", "adjusted"))
         find_engine(self.engine, n_threads=1)
@@ -1159,6 +1216,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         at_most = int(np.minimum(engine.collisions(product) + 1, product.shape[1]).sum())
         if at_most <= most:
             return at_most  # the bound alone shows that it fits
+        if not hasattr(product, "row_order"):
+            return most  # rows on other machines cannot be timed
         expected = forecast(product, engine, limit=limit)
         if csr_bytes(product.n_rows, expected.nonzeros_at_least, product.dtype.itemsize) > limit:
             size = f"about {format_bytes(expected.bytes)} ({expected.nonzeros:,} nonzeros), more"

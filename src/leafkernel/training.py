@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from leafkernel._progress import track
 from leafkernel._validation import warn
-from leafkernel.forests import FittedForest, Unavailable
+from leafkernel.forests import FittedForest, InBag, Unavailable
 from leafkernel.leaf_index import ForestStats, Samples
 from leafkernel.schemes import WeightScheme
 
@@ -55,7 +55,7 @@ def complete_samples(
         _check_range(in_bag.weights)
         known = {"in_bag_weights": in_bag.weights, "oob_flags": in_bag.is_oob}
     if "labels" in scheme.needs and samples.labels is None:
-        known["labels"] = _class_codes(y, scheme, forest)
+        known["labels"] = class_codes(y, scheme, forest)
     if "features" in scheme.needs and samples.feature_values is None:
         if X is None:
             raise ValueError(
@@ -130,10 +130,32 @@ def read_stats(
 
     What earlier ``stats`` of the same samples have is not computed again.
     """
+    weighs_leaves = "in_bag" in scheme.needs and (stats is None or stats.in_bag_masses is None)
+    if stats is None or weighs_leaves:
+        counted = _count(samples, forest, rows_at_once, n_threads=n_threads)
+        if stats is not None:
+            counted = replace(
+                counted,
+                weights_of_trees=stats.weights_of_trees,
+                features_on_paths=stats.features_on_paths,
+            )
+        stats = counted
+    stats = complete_stats(stats, forest, scheme, progress=progress)
+    if weighs_leaves:
+        check_draws(stats, forest, scheme)
+        n_never = int((samples.n_oob_trees == 0).sum())
+        warn_of_never_oob(n_never, samples.n_samples, scheme)
+    return stats
+
+
+def complete_stats(
+    stats: ForestStats, forest: FittedForest, scheme: WeightScheme, *, progress: bool
+) -> ForestStats:
+    """Add to what is known of leaves what the scheme needs of the trees."""
     known: dict[str, Any] = {"track": partial(track, enabled=progress)}
-    if "tree_weights" in scheme.needs and (stats is None or stats.weights_of_trees is None):
+    if "tree_weights" in scheme.needs and stats.weights_of_trees is None:
         with _needed_by(scheme, "tree weights"):
-            known["weights_of_trees"] = forest.tree_weights(samples.leaf)
+            known["weights_of_trees"] = forest.tree_weights(stats.leaf_mass)
         if not np.isfinite(known["weights_of_trees"]).all():
             raise ValueError(
                 f"weight_scheme={scheme.name!r} needs finite tree weights, but those of {forest} "
@@ -144,24 +166,31 @@ def read_stats(
                 "every tree weight is zero, so every proximity is zero: the trees add nothing to "
                 "the model (is y constant?)."
             )
-    if "paths" in scheme.needs and (stats is None or stats.features_on_paths is None):
+    if "paths" in scheme.needs and stats.features_on_paths is None:
         with _needed_by(scheme, "tree paths"):
             known["features_on_paths"] = forest.path_features()
-    weighs_leaves = "in_bag" in scheme.needs and (stats is None or stats.in_bag_masses is None)
-    if stats is not None and not weighs_leaves:
-        return replace(stats, **known)
-    if stats is not None:
-        known = {
-            "weights_of_trees": stats.weights_of_trees,
-            "features_on_paths": stats.features_on_paths,
-            **known,
-        }
-    stats = _count(samples, forest, rows_at_once, n_threads=n_threads, **known)
-    if weighs_leaves:
-        with _needed_by(scheme, "in-bag weights"):
-            forest.check_in_bag(stats.in_bag_mass)
-        _warn_of_never_oob(samples, scheme)
-    return stats
+    return replace(stats, **known)
+
+
+def check_draws(stats: ForestStats, forest: FittedForest, scheme: WeightScheme) -> None:
+    """Refuse in-bag weights that, summed over each leaf, are not those of the trees."""
+    with _needed_by(scheme, "in-bag weights"):
+        forest.check_in_bag(stats.in_bag_mass)
+
+
+def draw_trees(
+    forest: FittedForest,
+    scheme: WeightScheme,
+    trees: slice,
+    y: Any,
+    sample_weight: Any,
+    n_samples: int,
+) -> InBag:
+    """Return how some trees were trained on samples that are not in one place."""
+    with _needed_by(scheme, "in-bag weights"):
+        in_bag = forest.in_bag_of_trees(trees, y, sample_weight, n_samples)
+    _check_range(in_bag.weights)
+    return in_bag
 
 
 def _count(
@@ -185,16 +214,17 @@ def _needed_by(scheme: WeightScheme, what: str) -> Iterator[None]:
         raise ValueError(f"weight_scheme={scheme.name!r} needs {what}, but {error}.") from error
 
 
-def _warn_of_never_oob(samples: Samples, scheme: WeightScheme) -> None:
-    n_never = int((samples.n_oob_trees == 0).sum())
+def warn_of_never_oob(n_never: int, n_samples: int, scheme: WeightScheme) -> None:
+    """Say how many training samples have no tree that did not draw them."""
     if n_never:
         warn(
-            f"{n_never} of {samples.n_samples} training samples are in bag in every tree, so they "
+            f"{n_never} of {n_samples} training samples are in bag in every tree, so they "
             f"have no out-of-bag neighbors under {scheme.name!r}. Use more trees."
         )
 
 
-def _class_codes(y: Any, scheme: WeightScheme, forest: FittedForest) -> npt.NDArray[np.intp]:
+def class_codes(y: Any, scheme: WeightScheme, forest: FittedForest) -> npt.NDArray[np.intp]:
+    """Return the class of each training sample as a number, or say why there is none."""
     if forest.predicts_numbers():
         raise ValueError(
             f"weight_scheme={scheme.name!r} needs class labels, but {forest} predicts numbers; use "

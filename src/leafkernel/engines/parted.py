@@ -81,13 +81,18 @@ class PartedEngine:
             np.empty((product.n_rows, 0), int),
         )
         for columns, part, watch in _watched(product, on_progress):
-            similarity, samples = self._nearest_in(part, k, watch, by_magnitude=by_magnitude)
+            similarity, samples = self.nearest_in(part, k, watch, by_magnitude=by_magnitude)
             found = similarity, np.where(samples < 0, samples, samples + columns.start)
             best = nearest_of_both(best, found, k, by_magnitude=by_magnitude)
         return best
 
-    def _nearest_in(
-        self, part: Product, k: int, on_progress: OnProgress | None, *, by_magnitude: bool
+    def nearest_in(
+        self,
+        part: Product,
+        k: int,
+        on_progress: OnProgress | None = None,
+        *,
+        by_magnitude: bool = False,
     ) -> Nearest:
         """Return the nearest in one part, which may be smaller than k."""
         n = part.shape[1]

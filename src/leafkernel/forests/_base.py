@@ -71,6 +71,10 @@ class FittedForest(ABC):
     def leaves(self, X: Any, *, n_threads: int = 1) -> Array:
         """Return the leaf that each sample reaches in each tree, shape (n, T)."""
 
+    def for_workers(self) -> FittedForest:
+        """Return the forest with no more than other processes need to route and to draw."""
+        return self
+
     def training_leaves(self, X: Any, *, n_threads: int = 1) -> Array:
         """Return the leaves of the training samples; what knows its leaves only by them learns."""
         return self.leaves(X, n_threads=n_threads)
@@ -97,17 +101,21 @@ class FittedForest(ABC):
         raise Unavailable(f"{self} does not tell how its trees drew their samples")
 
     def in_bag_of_trees(
-        self, trees: slice, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1
+        self, trees: slice, y: Any, sample_weight: Any, n_samples: int, *, n_threads: int = 1
     ) -> InBag:
-        """Return how some of the trees were trained, for samples that are not at hand."""
+        """Return how some trees were trained on all samples, without the samples themselves.
+
+        For training samples that are not in one place.
+        """
+        leaf = np.broadcast_to(0, (n_samples, len(self.leaf_offsets) - 1))
         whole = self.in_bag(None, y, sample_weight, leaf, n_threads=n_threads)
         return InBag(whole.weights[:, trees], whole.is_oob[:, trees])
 
     def check_in_bag(self, masses: Array) -> None:  # noqa: B027 - most forests cannot tell
         """Refuse in-bag weights that, summed over each leaf, are not those of the trees."""
 
-    def tree_weights(self, leaf: Array) -> Array:
-        """Return each tree's weight in the ensemble, shape (T,), given the training leaves."""
+    def tree_weights(self, leaf_mass: Array) -> Array:
+        """Return each tree's weight in the ensemble, shape (T,), given the samples in each leaf."""
         raise Unavailable(f"{self} has no tree weights")
 
     def path_features(self) -> tuple[Array, Array]:

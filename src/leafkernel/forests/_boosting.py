@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from leafkernel._validation import describe
 from leafkernel.forests._base import Array, FittedForest, InBag, Unavailable
 from leafkernel.forests._trees import weighted_variances
-
-_ROWS_AT_ONCE = 1 << 17
 
 
 class BoostedTrees(FittedForest):
@@ -20,13 +16,9 @@ class BoostedTrees(FittedForest):
         """Return what each leaf adds to the model, shape (L,) or (L, n_outputs)."""
         raise Unavailable(f"{self} does not tell the values of its leaves")
 
-    def tree_weights(self, leaf: Array) -> Array:
+    def tree_weights(self, leaf_mass: Array) -> Array:
         """Return the variance over the training samples of what each tree adds to the model."""
-        counts = np.zeros(int(self.leaf_offsets[-1]), dtype=np.int64)
-        for begin in range(0, len(leaf), _ROWS_AT_ONCE):  # bincount copies what it counts
-            rows = leaf[begin : begin + _ROWS_AT_ONCE]
-            counts += np.bincount(rows.ravel(), minlength=len(counts))
-        return weighted_variances(self.leaf_values(), counts, self.leaf_offsets)
+        return weighted_variances(self.leaf_values(), leaf_mass, self.leaf_offsets)
 
     def in_bag(
         self, X: Any, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1

@@ -74,9 +74,9 @@ class CustomForest(FittedForest):
             raise ValueError(f"{self} is asked for the in-bag weights of its samples; pass X.")
         return check_in_bag_weights(self._ask("in_bag", X, y), leaf.shape)
 
-    def tree_weights(self, leaf: Array) -> Array:
+    def tree_weights(self, leaf_mass: Array) -> Array:
         """Return each tree's weight in the ensemble, shape (T,)."""
-        return check_tree_weights(self._ask("tree_weights"), leaf.shape[1])
+        return check_tree_weights(self._ask("tree_weights"), len(self._ids))
 
     def path_features(self) -> tuple[Array, Array]:
         """Return (offsets, features): the distinct features on the path to each leaf, ascending."""

@@ -80,11 +80,11 @@ class RawLeavesForest(FittedForest):
             raise Unavailable("from_leaves was given none; pass in_bag=... or use 'kerf'")
         return check_in_bag_weights(self.estimator.in_bag, leaf.shape)
 
-    def tree_weights(self, leaf: Array) -> Array:
+    def tree_weights(self, leaf_mass: Array) -> Array:
         """Return the tree weights that were given."""
         if self.estimator.tree_weights is None:
             raise Unavailable("from_leaves was given none; pass tree_weights=... or use 'uniform'")
-        return check_tree_weights(self.estimator.tree_weights, leaf.shape[1])
+        return check_tree_weights(self.estimator.tree_weights, len(self._ids))
 
     def path_features(self) -> tuple[Array, Array]:
         """Refuse: leaf ids do not tell how they were reached."""

@@ -126,6 +126,16 @@ class BaggedForest(_TreesOfSklearn):
     def __init__(self, estimator: Any, n_threads: int = 1) -> None:
         super().__init__(estimator, [_tree_of(tree) for tree in estimator.estimators_], n_threads)
 
+    def for_workers(self) -> FittedForest:
+        """Return the forest with its table to route by, and with the seeds of its trees alone."""
+        if self._table is None:
+            return self
+        seeds = copy(self.estimator)
+        seeds.estimators_ = [_without_nodes(tree) for tree in seeds.estimators_]
+        other = copy(self)
+        other.estimator = seeds
+        return other
+
     def validate(self, X: Any) -> Any:
         """Return X as the float32 array or CSR matrix that the trees take, or refuse it."""
         # Private, and what predict and apply begin with: read on scikit-learn 1.4.0 to 1.9.1.
@@ -135,6 +145,22 @@ class BaggedForest(_TreesOfSklearn):
         self, X: Any, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1
     ) -> InBag:
         """Return how the trees were trained on these samples, their own training set."""
+        self._refuse_without_bootstrap()
+        forest, n_samples = self.estimator, leaf.shape[0]
+        return recover_in_bag(forest, y, sample_weight, n_samples, n_threads=n_threads)
+
+    def in_bag_of_trees(
+        self, trees: slice, y: Any, sample_weight: Any, n_samples: int, *, n_threads: int = 1
+    ) -> InBag:
+        """Return how some trees were trained on all samples, without drawing for the others."""
+        self._refuse_without_bootstrap()
+        some = copy(self.estimator)
+        for name in ("estimators_", "samplers_"):
+            if hasattr(some, name):
+                setattr(some, name, getattr(some, name)[trees])
+        return recover_in_bag(some, y, sample_weight, n_samples, n_threads=n_threads)
+
+    def _refuse_without_bootstrap(self) -> None:
         forest = self.estimator
         if not forest.bootstrap and not hasattr(forest, "samplers_"):
             advice = (
@@ -146,24 +172,12 @@ class BaggedForest(_TreesOfSklearn):
                 f"{describe(forest, bootstrap=False)} has none: every tree saw every sample; "
                 f"{advice}"
             )
-        return recover_in_bag(forest, y, sample_weight, leaf.shape[0], n_threads=n_threads)
-
-    def in_bag_of_trees(
-        self, trees: slice, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1
-    ) -> InBag:
-        """Return how some of the trees were trained, without drawing for the others."""
-        if hasattr(self.estimator, "samplers_"):
-            return super().in_bag_of_trees(trees, y, sample_weight, leaf, n_threads=n_threads)
-        few = copy(self)
-        few.estimator = copy(self.estimator)
-        few.estimator.estimators_ = self.estimator.estimators_[trees]
-        return few.in_bag(None, y, sample_weight, leaf, n_threads=n_threads)
 
     def check_in_bag(self, masses: Array) -> None:
         """Refuse in-bag weights that do not add up to what the trees recorded in their leaves."""
         check_leaf_masses(self.estimator, masses, self.leaf_offsets)
 
-    def tree_weights(self, leaf: Array) -> Array:
+    def tree_weights(self, leaf_mass: Array) -> Array:
         """Refuse: the trees of a bagged forest all count alike."""
         raise Unavailable(_all_alike(self))
 
@@ -189,10 +203,10 @@ class BoostedForest(_TreesOfSklearn, BoostedTrees):
         values = [tree.value[tree.children_left < 0, 0, 0] for tree in trees]
         return np.concatenate(values) * float(self.estimator.learning_rate)
 
-    def tree_weights(self, leaf: Array) -> Array:
+    def tree_weights(self, leaf_mass: Array) -> Array:
         """Return the variance over the training samples of what each tree adds to the model."""
         if self.estimator.subsample < 1.0:  # they counted only their draws: X must do
-            return super().tree_weights(leaf)
+            return super().tree_weights(leaf_mass)
         trees = _trees_of_rounds(self.estimator)
         counts = [tree.n_node_samples[tree.children_left < 0] for tree in trees]
         # The trees counted all training samples, whatever X holds.
@@ -215,7 +229,7 @@ class SingleTree(_TreesOfSklearn):
         """Refuse: no sample is out of bag."""
         raise Unavailable(f"{self} is one tree that saw every sample; use 'kerf' or 'uniform'")
 
-    def tree_weights(self, leaf: Array) -> Array:
+    def tree_weights(self, leaf_mass: Array) -> Array:
         """Refuse: there is nothing to weigh against."""
         raise Unavailable(f"{self} is one tree, and weighs all; use 'uniform'")
 
@@ -262,7 +276,7 @@ class BaggingOfTrees(_TreesOfOthers):
         """Refuse in-bag weights that do not add up to what the trees recorded in their leaves."""
         check_leaf_masses(self.estimator, masses, self.leaf_offsets)
 
-    def tree_weights(self, leaf: Array) -> Array:
+    def tree_weights(self, leaf_mass: Array) -> Array:
         """Refuse: the trees all count alike."""
         raise Unavailable(_all_alike(self))
 
@@ -279,7 +293,7 @@ class AdaBoostOfTrees(_TreesOfOthers):
             "weights, and keeps neither; use 'boosted', 'kerf' or 'uniform'"
         )
 
-    def tree_weights(self, leaf: Array) -> Array:
+    def tree_weights(self, leaf_mass: Array) -> Array:
         """Return the weights of the trees in the vote."""
         # The array is as long as the number of trees asked for, of which some may be missing.
         weights: Array = self.estimator.estimator_weights_[: len(self.estimator.estimators_)]
@@ -350,6 +364,13 @@ def _tree_of(member: Any) -> Tree:
             "scikit-learn; was the model damaged?"
         )
     return tree  # type: ignore[no-any-return]
+
+
+def _without_nodes(member: Any) -> Any:
+    """Return a copy of a tree that knows its seed and its parameters, and no more."""
+    seed = copy(member)
+    vars(seed).pop("tree_", None)
+    return seed
 
 
 def _trees_of_rounds(boosting: Any) -> list[Any]:

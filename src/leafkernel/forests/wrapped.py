@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import deepcopy
+from copy import copy, deepcopy
 from typing import Any
 
 import numpy as np
@@ -92,6 +92,13 @@ class PipelineForest(FittedForest):
         """Whether the leaves of the forest are known only by the samples of fit."""
         return self._last.learns_leaves
 
+    def for_workers(self) -> FittedForest:
+        """Return the forest with no more than other processes need to route and to draw."""
+        other = copy(self)
+        other._last = self._last.for_workers()
+        other.estimator = None  # its last step is the whole forest
+        return other
+
     def training_leaves(self, X: Any, *, n_threads: int = 1) -> Array:
         """Return the leaves of the training samples."""
         leaf = self._last.training_leaves(self._transform(X), n_threads=n_threads)
@@ -114,18 +121,18 @@ class PipelineForest(FittedForest):
         return self._last.in_bag(X, y, sample_weight, leaf, n_threads=n_threads)
 
     def in_bag_of_trees(
-        self, trees: slice, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1
+        self, trees: slice, y: Any, sample_weight: Any, n_samples: int, *, n_threads: int = 1
     ) -> InBag:
-        """Return how some of the trees were trained."""
-        return self._last.in_bag_of_trees(trees, y, sample_weight, leaf, n_threads=n_threads)
+        """Return how some trees were trained on all samples."""
+        return self._last.in_bag_of_trees(trees, y, sample_weight, n_samples, n_threads=n_threads)
 
     def check_in_bag(self, masses: Array) -> None:
         """Refuse in-bag weights that, summed over each leaf, are not those of the trees."""
         self._last.check_in_bag(masses)
 
-    def tree_weights(self, leaf: Array) -> Array:
+    def tree_weights(self, leaf_mass: Array) -> Array:
         """Return each tree's weight in the ensemble, shape (T,)."""
-        return self._last.tree_weights(leaf)
+        return self._last.tree_weights(leaf_mass)
 
     def path_features(self) -> tuple[Array, Array]:
         """Return (offsets, features) on the path to each leaf, in columns of the last step."""

@@ -208,7 +208,7 @@ class BatchFitter:
             while done < n_trees:
                 trees = slice(done, min(done + at_once, n_trees))
                 bag = self.forest.in_bag_of_trees(
-                    trees, y, sample_weight, leaf, n_threads=self.n_threads
+                    trees, y, sample_weight, n_rows, n_threads=self.n_threads
                 )
                 for name, found in zip(names, (bag.weights, bag.is_oob), strict=True):
                     path = work.folder / f"{name}.npy"

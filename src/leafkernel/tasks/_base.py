@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor, RandomTreesEmbedding
-from sklearn.utils import _safe_indexing, check_consistent_length
+from sklearn.utils import check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 
@@ -205,13 +205,12 @@ def with_constant_diagonal(prox: ForestProximity) -> ForestProximity:
 
 def check_same_samples(proximity: ForestProximity, X: Any) -> None:
     """Refuse samples that a fitted proximity was not fitted on, as far as its leaves can tell."""
-    n_samples = X.shape[0] if hasattr(X, "shape") else len(X)
     inside = Inside.of(proximity)
+    n_samples = inside.count(X)
     same = n_samples == inside.n_samples
     if same:
         rows = np.linspace(0, n_samples - 1, min(n_samples, _ROWS_COMPARED)).astype(int)
-        leaves = inside.forest.leaves(_safe_indexing(X, rows))
-        same = np.array_equal(leaves, inside.samples.leaf[rows])
+        same = np.array_equal(inside.leaves_of(X, rows), inside.training_leaves(rows))
     if not same:
         raise ValueError(
             f"the proximity was fitted on {proximity.n_samples_fit_} other samples than the "

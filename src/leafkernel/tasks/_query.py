@@ -50,9 +50,8 @@ def training_row(prox: ForestProximity, row: Any, name: str) -> Query:
     label = f"training row {label_text(row)}"
     if not isinstance(prox.index_, range):
         label += f" (position {position})"
-    return Query(
-        label, position, inside.kernel.training_product(rows), inside.samples.leaf[position]
-    )
+    leaf = inside.training_leaves(np.array([position]))[0]
+    return Query(label, position, inside.kernel.training_product(rows), leaf)
 
 
 def as_one_row(sample: Any, name: str) -> Any:
