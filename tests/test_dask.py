@@ -13,7 +13,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array, vstack
 from sklearn.base import clone
 from sklearn.ensemble import (
-    BaggingClassifier,
     GradientBoostingClassifier,
     RandomForestClassifier,
     RandomForestRegressor,
@@ -308,8 +307,6 @@ def test_what_does_not_work_says_so(both, iris, spread, forest, tmp_path):
         ForestProximity(clone(forest)).fit(X, y)
     with pytest.raises(ValueError, match="compares the training samples"):
         ForestProximity(forest, "ih").fit(X, y)
-    with pytest.raises(ValueError, match="spread over a cluster"):
-        ForestProximity(BaggingClassifier(n_estimators=3).fit(*iris)).fit(X, y)
     with pytest.raises(ValueError, match="expecting 4 features"):
         lazy.kneighbors(da.zeros((5, 3)))
     with pytest.raises(ValueError, match="Expected 2D array"):

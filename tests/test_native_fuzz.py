@@ -52,7 +52,7 @@ ROWS = {
     "wide_indices": False,
     "on_progress": None,
 }
-NEAREST = {"by_magnitude": False, "n_threads": 2, "on_progress": None}
+NEAREST = {"by_magnitude": False, "loop": "planes", "n_threads": 2, "on_progress": None}
 
 
 def call(name, plain, *args, **known):

@@ -31,6 +31,8 @@ constexpr Offset words_per_tile = 64;
 constexpr Offset rows_per_block = 32;
 // The mean weight of a leaf in whole units. More make bounds tighter and take longer.
 constexpr double mean_units = 12;
+// With more leaves, sums would not fit in the planes that the kernels have.
+constexpr Offset most_visits = 4096;
 
 // Rounds up to whole vectors of any instruction set.
 inline Offset padded(Offset n_words) { return (n_words + 7) / 8 * 8; }
@@ -409,11 +411,12 @@ bool planes_suit(const Product& product) {
     if (product.divides_by_shared_oob() || !reference.by_place.empty()) return false;
     if (!reference.weights.floats.empty() || !reference.weights.doubles.empty()) return false;
     if (!product.query.weights.all_one() || !(product.scale > 0)) return false;
+    if (product.query.incidence.longest > most_visits) return false;
     double least = product.scale, most = product.scale;
     for (const auto factors : {product.by_leaf, product.query.by_row}) {
         double low = factors.empty() ? 1.0 : std::numeric_limits<double>::max(), high = 1.0;
         for (const double factor : factors) {
-            if (factor < 0) return false;
+            if (!(factor >= 0)) return false;  // NaN, too
             if (factor > 0) low = std::min(low, factor);
             high = std::max(high, factor);
         }
