@@ -11,6 +11,8 @@ import argparse
 import tempfile
 from pathlib import Path
 
+import dask
+import dask.array as da
 import numpy as np
 from datasets import load
 from sklearn.ensemble import RandomForestClassifier
@@ -30,15 +32,19 @@ def ways(forest, scheme, X, y, folder):
     few.fit(Batches.from_arrays(X, y, batch_rows=3_000), folder=folder / f"{scheme}-batches")
     few.max_memory = None
     yield f"out of core, {len(few.kernel_.index.parts)} parts", few
+    lazy = ForestProximity(forest, scheme)
+    yield "Dask, 5 parts", lazy.fit(da.from_array(X, chunks=(len(X) // 5, X.shape[1])), y)
 
 
 def results(prox, X_new, values):
     """Return what is compared: exact results, and sums."""
     exact, sums = [], []
     for X in (None, X_new):
-        P = prox.proximity(X)
-        exact += [P.indptr, P.indices, P.data, *prox.kneighbors(X, NEIGHBORS)]
-        sums.append(prox.weighted_average(values, X))
+        P, nearest, average = dask.compute(  # what is not lazy comes back as it is
+            prox.proximity(X), prox.kneighbors(X, NEIGHBORS), prox.weighted_average(values, X)
+        )
+        exact += [P.indptr, P.indices, P.data, *nearest]
+        sums.append(average)
     return exact, sums
 
 

@@ -332,17 +332,20 @@ def test_other_samples_than_those_of_the_forest_are_refused(spread, forest):
 
 
 def test_neighbors_are_written_to_parquet(both, spread, tmp_path):
-    from leafkernel.dask import write_neighbors
-
     whole, lazy = both()
     for X, name in ((None, "training"), (spread[0][:70], "new")):
-        folder = write_neighbors(lazy, tmp_path / name, X, n_neighbors=3)
+        folder = lazy.write_neighbors(tmp_path / name, X, n_neighbors=3)
         assert len([*folder.iterdir()]) == (4 if X is None else 2)
         found = pd.read_parquet(folder)
         similarity, neighbors = whole.kneighbors(None if X is None else X.compute(), 3)
-        assert_array_equal(found["row"], np.repeat(np.arange(len(neighbors)), 3))
-        assert_array_equal(found["neighbor"], neighbors.ravel())
-        assert_array_equal(found["proximity"], similarity.ravel())
+        row, rank = np.nonzero(similarity)
+        assert_array_equal(found["row"], row)
+        assert_array_equal(found["neighbor"], neighbors[row, rank])
+        assert_array_equal(found["proximity"], similarity[row, rank])
+        pairs = pd.read_parquet(lazy.write_proximity(tmp_path / f"P-{name}", X))
+        P = whole.proximity(None if X is None else X.compute()).tocoo()
+        for column, expected in (("row", P.row), ("neighbor", P.col), ("proximity", P.data)):
+            assert_array_equal(pairs[column], expected)
 
 
 def test_it_can_be_pickled_without_a_cluster(both):

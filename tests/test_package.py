@@ -31,6 +31,7 @@ def test_public_names():
         "ForestProximity",
         "LeafkernelWarning",
         "WeightScheme",
+        "show_versions",
     ]
     public = {
         name

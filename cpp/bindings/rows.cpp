@@ -16,6 +16,14 @@ namespace leafkernel::bindings {
 
 namespace {
 
+#if defined(__clang__)
+constexpr const char* compiler = "Clang " __clang_version__;
+#elif defined(__GNUC__)
+constexpr const char* compiler = "GCC " __VERSION__;
+#else
+constexpr const char* compiler = "other";
+#endif
+
 // A product, and the arrays that it reads.
 struct HeldProduct {
     Product view;
@@ -207,6 +215,7 @@ void register_rows(nb::module_& module) {
     module.def("apply", &apply_to, "product"_a, "index"_a, "values"_a.noconvert(), "n_threads"_a);
     module.def("nonzeros", &nonzeros, "product"_a, "index"_a, "n_threads"_a, "on_progress"_a.none());
     module.def("simd", [] { return plane_kernels().name; });
+    module.def("compiler", [] { return compiler; });
     module.def("collisions", &collisions, "product"_a, "index"_a, "n_threads"_a);
 }
 

@@ -8,12 +8,20 @@ import typing
 
 if typing.TYPE_CHECKING:
     from leafkernel._validation import LeafkernelWarning
+    from leafkernel._versions import show_versions
     from leafkernel.batches import Batches
     from leafkernel.forecast import Forecast
     from leafkernel.proximity import ForestProximity
     from leafkernel.schemes import WeightScheme
 
-__all__ = ["Batches", "Forecast", "ForestProximity", "LeafkernelWarning", "WeightScheme"]
+__all__ = [
+    "Batches",
+    "Forecast",
+    "ForestProximity",
+    "LeafkernelWarning",
+    "WeightScheme",
+    "show_versions",
+]
 
 __version__ = "0.1.0"
 
@@ -23,6 +31,7 @@ _HOMES = {
     "ForestProximity": "leafkernel.proximity",
     "LeafkernelWarning": "leafkernel._validation",
     "WeightScheme": "leafkernel.schemes",
+    "show_versions": "leafkernel._versions",
 }
 
 

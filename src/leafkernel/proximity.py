@@ -484,6 +484,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         150
         """
         inside = Inside.of(self)
+        inside.require_in_memory("extend", "fit again with all samples")
         fitted, n_threads = inside.prox, inside.n_threads
         new = more_samples(inside.forest, inside.scheme, inside.route(X), inside.stats)
         targets = join_targets(fitted.y_, y, new.n_samples)
@@ -722,6 +723,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
                 product, n_neighbors, on_progress, by_magnitude=by == "magnitude"
             )
 
+    @_lazily
     def write_neighbors(
         self,
         path: str | os.PathLike[str],
@@ -741,7 +743,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             The file. With ``.parquet`` it has a line for each pair: ``row``, ``neighbor`` (both are
             positions, from 0) and ``proximity``, without pairs of proximity 0. With ``.npy`` it
             holds the neighbors, shape (m, n_neighbors), and a second file, ``.proximity.npy``, the
-            proximities.
+            proximities. With Dask it is a folder of Parquet files, which all workers must see.
         X : {Batches, array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
             As in :meth:`kneighbors`; :class:`leafkernel.Batches` are never in memory as a whole.
         n_neighbors : int, default=10
@@ -759,6 +761,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         n_neighbors = check_n_neighbors(n_neighbors, inside.n_samples, itself=X is None)
         return write_neighbors(inside, path, X, n_neighbors, by)
 
+    @_lazily
     def write_proximity(self, path: str | os.PathLike[str], X: Any = None) -> Path:
         """Write P to a Parquet file, block by block: row, neighbor (the column) and proximity.
 
@@ -767,7 +770,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         Parameters
         ----------
         path : str or path-like
-            The file, which ends in ``.parquet``.
+            The file, which ends in ``.parquet``. With Dask it is a folder of Parquet files.
         X : {Batches, array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
             As in :meth:`proximity`; :class:`leafkernel.Batches` are never in memory as a whole.
 

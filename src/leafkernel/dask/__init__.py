@@ -44,7 +44,7 @@ from leafkernel.dask.methods import (
     weighted_average,
     weighted_sums,
 )
-from leafkernel.dask.writing import write_neighbors
+from leafkernel.dask.writing import write_neighbors, write_proximity
 
 __all__ = [
     "fit",
@@ -57,4 +57,5 @@ __all__ = [
     "weighted_average",
     "weighted_sums",
     "write_neighbors",
+    "write_proximity",
 ]

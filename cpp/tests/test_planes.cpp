@@ -1,0 +1,150 @@
+// Bit planes against plain sums, with the kernels that LEAFKERNEL_SIMD names or the best ones.
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <iostream>
+#include <numeric>
+#include <random>
+#include <stdexcept>
+#include <vector>
+
+#include "check.hpp"
+#include "leafkernel/nearest_by_planes.hpp"
+#include "leafkernel/reducers.hpp"
+
+using namespace leafkernel;
+using leafkernel::detail::Words;
+using leafkernel::testing::Kind;
+using leafkernel::testing::RandomProduct;
+
+namespace {
+
+constexpr Offset n_words = 24;
+constexpr Offset n_columns = 64 * n_words;
+
+struct Planes {
+    std::vector<std::uint64_t> sums = std::vector<std::uint64_t>(n_columns);
+    int n_planes;
+    Words bits;
+};
+
+Planes random_planes(std::mt19937& random) {
+    const int n_groups = std::uniform_int_distribution<int>(1, 4)(random);
+    std::vector<Words> maps;
+    std::vector<const Word*> pointers;
+    std::vector<int> ends;
+    Planes planes;
+    std::uint64_t total = 0;
+    for (int g = 0; g < n_groups; ++g) {
+        const int n_maps = std::uniform_int_distribution<int>(0, 70)(random);
+        for (int m = 0; m < n_maps; ++m) {
+            Words map(n_words);
+            for (Offset w = 0; w < n_words; ++w) {
+                map.data()[w] = std::uniform_int_distribution<Word>()(random);
+            }
+            for (Offset c = 0; c < n_columns; ++c) {
+                planes.sums[c] += (map.data()[c / 64] >> c % 64 & 1u) << g;
+            }
+            maps.push_back(std::move(map));
+            total += Word{1} << g;
+        }
+        ends.push_back(static_cast<int>(maps.size()));
+    }
+    for (const auto& map : maps) pointers.push_back(map.data());
+    planes.n_planes = std::max(1, static_cast<int>(std::bit_width(total)));
+    planes.bits = Words(planes.n_planes * n_words);
+    plane_kernels().add(pointers.data(), ends.data(), n_groups, planes.n_planes, n_words,
+                        planes.bits.data(), n_words);
+    return planes;
+}
+
+void sums_are_sums(const Planes& planes) {
+    for (Offset c = 0; c < n_columns; ++c) {
+        std::uint64_t sum = 0;
+        for (int p = 0; p < planes.n_planes; ++p) {
+            sum |= (planes.bits.data()[p * n_words + c / 64] >> c % 64 & 1u) << p;
+        }
+        CHECK(sum == planes.sums[c]);
+    }
+}
+
+void the_largest_are_found(const Planes& planes, std::mt19937& random) {
+    const Offset k = std::uniform_int_distribution<Offset>(1, n_columns)(random);
+    Words equal(n_words), larger(n_words);
+    std::fill_n(equal.data(), n_words, ~Word{0});
+    const auto n_equal = plane_kernels().largest(planes.bits.data(), n_words, planes.n_planes, n_words,
+                                                 k, equal.data(), larger.data());
+    auto sorted = planes.sums;
+    std::nth_element(sorted.begin(), sorted.begin() + k - 1, sorted.end(), std::greater<>());
+    const auto least = sorted[static_cast<std::size_t>(k - 1)];
+    Offset n_larger = 0;
+    for (Offset c = 0; c < n_columns; ++c) {
+        CHECK((larger.data()[c / 64] >> c % 64 & 1u) == (planes.sums[c] > least));
+        CHECK((equal.data()[c / 64] >> c % 64 & 1u) == (planes.sums[c] == least));
+        n_larger += planes.sums[c] > least;
+    }
+    CHECK(n_equal == k - n_larger);
+}
+
+void a_bound_is_kept(const Planes& planes, std::mt19937& random) {
+    const auto most = *std::max_element(planes.sums.begin(), planes.sums.end());
+    const auto bound = std::uniform_int_distribution<std::uint64_t>(0, most + 2)(random);
+    Words columns(n_words);
+    std::fill_n(columns.data(), n_words, ~Word{0} << 1);
+    plane_kernels().at_least(planes.bits.data(), n_words, planes.n_planes, n_words, bound,
+                             columns.data());
+    for (Offset c = 0; c < n_columns; ++c) {
+        const bool expected = c % 64 != 0 && planes.sums[c] >= bound;
+        CHECK((columns.data()[c / 64] >> c % 64 & 1u) == expected);
+    }
+}
+
+template <class Value>
+void neighbors_are_those_of_lists(const RandomProduct& random, int n_threads) {
+    const auto product = random.view();
+    CHECK(detail::planes_suit<Value>(product));
+    const Offset k = std::min<Offset>(5, random.n_samples - 1);
+    std::vector<Value> values[2];
+    std::vector<std::int64_t> samples[2];
+    for (int i = 0; i < 2; ++i) {
+        values[i].resize(static_cast<std::size_t>(random.n_rows * k));
+        samples[i].resize(values[i].size());
+    }
+    top_k(product, k, values[0].data(), samples[0].data(), n_threads, {});
+    nearest_by_planes(product, k, values[1].data(), samples[1].data(), n_threads, {});
+    CHECK(values[0] == values[1]);
+    CHECK(samples[0] == samples[1]);
+}
+
+}  // namespace
+
+int main() {
+    try {
+        plane_kernels();
+    } catch (const std::invalid_argument& error) {
+        std::cout << error.what() << "\n";
+        return 1;
+    }
+    std::mt19937 random(0);
+    for (int i = 0; i < 60; ++i) {
+        const auto planes = random_planes(random);
+        sums_are_sums(planes);
+        the_largest_are_found(planes, random);
+        a_bound_is_kept(planes, random);
+    }
+    for (const Kind query : {Kind::ones, Kind::flags}) {
+        for (const Kind reference : {Kind::ones, Kind::flags, Kind::counts}) {
+            for (const bool weighs : {false, true}) {
+                RandomProduct product(7, 60, 1300, 40, {.query = query, .reference = reference});
+                std::uniform_real_distribution<double> unit(0.0, 1.0);
+                for (Offset leaf = 0; weighs && leaf < product.view().reference.n_leaves(); ++leaf) {
+                    const double weight = unit(random);
+                    product.by_leaf.push_back(weight < 0.2 ? 0.0 : weight * weight);
+                }
+                neighbors_are_those_of_lists<float>(product, 1);
+                neighbors_are_those_of_lists<double>(product, 3);
+            }
+        }
+    }
+    std::cout << plane_kernels().name << "\n";
+}
