@@ -12,7 +12,7 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 sources=(cpp/src/plane_kernels.cpp cpp/src/plane_kernels_baseline.cpp cpp/src/plane_kernels_neon.cpp)
-"$compiler" -std=c++20 -O2 -static -pthread -DLEAFKERNEL_ARM -Icpp/include "${sources[@]}" \
+"$compiler" -std=c++20 -O2 -ffp-contract=off -static -pthread -DLEAFKERNEL_ARM -Icpp/include "${sources[@]}" \
     cpp/tests/test_planes.cpp -o "$work/test_planes"
 for simd in neon baseline; do
     LEAFKERNEL_SIMD=$simd "$emulator" "$work/test_planes"

@@ -388,7 +388,7 @@ private:
 
 // Bitmaps of all leaves, for one chunk of samples, take at most so much memory; planes of one thread
 // should stay in its cache.
-constexpr Offset most_bitmap_bytes = Offset{1} << 28;
+constexpr Offset most_bitmap_bytes = Offset{1} << 27;
 constexpr Offset most_words_of_chunk = 256;
 
 inline Offset samples_per_chunk(const LeafLists& lists, int depth) {
@@ -427,7 +427,8 @@ bool planes_suit(const Product& product) {
 }
 
 // Whether planes take less time than lists, by the collisions of some rows. A collision takes about two
-// nanoseconds, a bitmap half a nanosecond for each vector of 512 samples and each bit of its weight.
+// nanoseconds. So does a bitmap for each vector of 512 samples where sums are counts; a rounded weight
+// has about three bits, and a third more goes into the bounds.
 inline bool planes_pay(const Product& product, Offset k) {
     const Offset n_rows = product.query.n_rows(), n_samples = product.reference.n_samples();
     if (n_rows < rows_per_block || k > n_samples / 8) return false;
@@ -440,14 +441,17 @@ inline bool planes_pay(const Product& product, Offset k) {
         for (Offset e = incidence.begin(row); e < incidence.end(row); ++e)
             visits += product.query.has(e);
     }
-    const double bits = product.counts() ? 1.0 : 3.0;
-    const double of_lists = 2.0 * static_cast<double>(collisions) / static_cast<double>(n_probes);
-    const double of_planes =
-        (bits * 0.5 * static_cast<double>(visits) / static_cast<double>(n_probes) + 8) *
-        static_cast<double>(n_samples) / 512;
+    constexpr double nanoseconds = 2.0;
+    const int depth = bitmap_depth(product.reference);
+    const double of_map = product.counts() ? nanoseconds : 4 * nanoseconds * depth;
+    const double of_lists =
+        nanoseconds * static_cast<double>(collisions) / static_cast<double>(n_probes);
+    const double of_planes = of_map * static_cast<double>(visits) / static_cast<double>(n_probes) *
+                             static_cast<double>(n_samples) / 512;
     // Filling the bitmaps is done once for all rows.
-    const double filling = 2.0 * static_cast<double>(product.reference.members.size()) *
-                           static_cast<double>(n_samples / samples_per_chunk(product.reference, 1) + 1);
+    const Offset n_chunks = n_samples / samples_per_chunk(product.reference, depth) + 1;
+    const double filling = nanoseconds * static_cast<double>(product.reference.members.size()) *
+                           static_cast<double>(n_chunks);
     return of_lists > of_planes + filling / static_cast<double>(n_rows);
 }
 

@@ -1,0 +1,106 @@
+"""Neighbors under boosted and shallow forests: lists of leaf members against bit planes.
+
+    python benchmarks/large_leaves.py --data-dir DIR [--rows 32768 65536]
+
+Covertype, `kneighbors(10)` of all rows on two threads, both loops in one run, the same neighbors to
+the last bit or the run fails. Lists of 65,536 rows take minutes. Planes: the median of three. The
+results go to benchmarks/large_leaves.json, and benchmarks/report.py puts them on the results page.
+"""
+
+import argparse
+import json
+from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
+from statistics import median
+from time import perf_counter
+
+import numpy as np
+from datasets import load
+from lightgbm import LGBMClassifier
+from sklearn.ensemble import RandomForestClassifier
+from xgboost import XGBClassifier
+
+from leafkernel import ForestProximity
+from leafkernel._native import simd
+from leafkernel.engines import NativeEngine
+from leafkernel.inside import Inside
+
+THREADS = 2
+MODELS = {
+    "LightGBM, 100 trees of 31 leaves": (
+        lambda: LGBMClassifier(n_estimators=100, num_leaves=31, verbose=-1, n_jobs=THREADS),
+        ("uniform", "boosted", "kerf"),
+    ),
+    "random forest, max_depth=8": (
+        lambda: RandomForestClassifier(100, max_depth=8, random_state=0, n_jobs=THREADS),
+        ("uniform", "kerf", "gap"),
+    ),
+    "random forest, min_samples_leaf=20": (
+        lambda: RandomForestClassifier(100, min_samples_leaf=20, random_state=0, n_jobs=THREADS),
+        ("uniform", "gap"),
+    ),
+}
+
+
+def timed(engine, product, k, repeats):
+    """Return the median time of some runs, and the neighbors."""
+    times = []
+    for _ in range(repeats):
+        begin = perf_counter()
+        found = engine.nearest(product, k)
+        times.append(perf_counter() - begin)
+    return median(times), found
+
+
+def compare(name, model, schemes, X, y):
+    """Yield a record for each scheme."""
+    for scheme in schemes:
+        prox = ForestProximity(model, scheme, n_jobs=THREADS).fit(X, y)
+        product = Inside.of(prox).product()
+        planes, found = timed(NativeEngine(THREADS, loop="planes"), product, 10, 3)
+        lists, expected = timed(NativeEngine(THREADS, loop="lists"), product, 10, 1)
+        auto, _ = timed(NativeEngine(THREADS), product, 10, 1)
+        if not all(map(np.array_equal, found, expected)):
+            raise SystemExit(f"{name}, {scheme}: the loops find different neighbors")
+        record = {"forest": name, "scheme": scheme, "rows": len(y), "simd": simd()}
+        record |= {"lists": lists, "planes": planes, "auto": auto}
+        print({key: round(v, 3) if isinstance(v, float) else v for key, v in record.items()})
+        yield record
+
+
+def boost_all(X, y):
+    """Return a record of all rows under XGBoost, whose lists would take an hour."""
+    model = XGBClassifier(n_estimators=300, max_depth=6, n_jobs=THREADS).fit(X, y - y.min())
+    prox = ForestProximity(model, "boosted", n_jobs=THREADS).fit(X, y)
+    begin = perf_counter()
+    prox.kneighbors(n_neighbors=30)
+    seconds = perf_counter() - begin
+    record = {"forest": "XGBoost, 300 rounds of depth 6", "scheme": "boosted", "rows": len(y)}
+    record |= {"planes": seconds, "trees": prox.n_trees_}
+    record["peak"] = getrusage(RUSAGE_SELF).ru_maxrss * 1024
+    print(record)
+    return record
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data-dir", help="directory with covtype.npz")
+    parser.add_argument("--rows", type=int, nargs="+", default=[32_768])
+    parser.add_argument("--boost", type=int, default=131_072, help="rows for XGBoost; 0 for none")
+    options = parser.parse_args()
+    X, y = load("covtype", options.data_dir)
+    records = []
+    for rows in options.rows:
+        for name, (make, schemes) in MODELS.items():
+            target = (y[:rows] == 2).astype(int) if name.startswith("Light") else y[:rows]
+            model = make().fit(X[:rows], target)
+            records += compare(name, model, schemes, X[:rows], target)
+    if options.boost:
+        n = options.boost
+        records.append(boost_all(X[:n], (y[:n] == 2).astype(int)))
+    path = Path(__file__).parent / "large_leaves.json"
+    path.write_text(json.dumps(records, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
