@@ -46,13 +46,14 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--scheme", default="gap")
     parser.add_argument("--min-leaf", type=int, default=5)
+    parser.add_argument("--grown-on", type=int, help="rows to grow the forest on, for 'kerf'")
     parser.add_argument("--scheduler", help="address of a running scheduler, instead of a new one")
     given = parser.parse_args()
 
     X, y = make_rows(given.rows)
     forest = RandomForestClassifier(
         given.trees, min_samples_leaf=given.min_leaf, n_jobs=given.workers, random_state=0
-    ).fit(X, y)
+    ).fit(X[: given.grown_on], y[: given.grown_on])
     k = given.neighbors
 
     alone = ForestProximity(forest, given.scheme, n_jobs=given.workers)

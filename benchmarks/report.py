@@ -77,6 +77,7 @@ def write(path):
         "queries": queries_table("few"),
         "all rows": queries_table("all"),
         "explore": explore_table(),
+        "planes": planes_table(),
         "small": small_table(results),
     }
     for name, text in parts.items():
@@ -248,6 +249,24 @@ def explore_table():
         for name, key in (("time", "total"), ("processor time of all threads", "processor"))
     ]
     return table([f"{record['rows']:,} rows, {record['trees']} trees", "before", "now"], rows)
+
+
+def planes_table():
+    path = Path(__file__).parent / "large_leaves.json"
+    if not path.exists():
+        return "Not measured."
+    rows = []
+    for record in json.loads(path.read_text()):
+        lists = record.get("lists")
+        ratio = "-" if lists is None else f"**{lists / record['planes']:.1f}**"
+        shown = ["-" if value is None else f"{value:.3g} s" for value in (lists, record["planes"])]
+        chosen = "-"
+        if lists is not None:
+            nearer = abs(record["auto"] - lists) < abs(record["auto"] - record["planes"])
+            chosen = "lists" if nearer else "planes"
+        about = [record["forest"], f"{record['rows']:,}", record["scheme"]]
+        rows.append([*about, *shown, ratio, chosen])
+    return table(["forest", "rows", "scheme", "lists", "planes", "ratio", "chosen"], rows)
 
 
 def dense_table(results):

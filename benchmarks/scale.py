@@ -12,6 +12,7 @@ from files. The results go to benchmarks/scale.json.
 import argparse
 import json
 import resource
+import shutil
 import subprocess
 import sys
 import threading
@@ -70,6 +71,7 @@ def step(what, folder, n_rows, n_queries, memory):
     files = [folder / f"{i:04}.parquet" for i in range(n_rows // ROWS_PER_FILE)]
     begin = perf_counter()
     if what == "fit":
+        shutil.rmtree(kernel, ignore_errors=True)  # a fit that is there would be opened
         prox = ForestProximity(forest, "kerf", max_memory=memory, n_jobs=2)
         prox.fit(Batches.from_parquet(files, target="y"), folder=kernel)
         parts = len(getattr(prox.kernel_.index, "parts", [0]))
