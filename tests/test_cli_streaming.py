@@ -174,6 +174,7 @@ def stop_at(process, folder, pattern, signal_number, delay):
     return process.communicate(timeout=60)[1]
 
 
+@pytest.mark.processes
 def test_a_run_that_is_killed_again_and_again_gives_the_same_output(birds, expected, tmp_path):
     output, folder = tmp_path / "out.parquet", tmp_path / "out.parquet.work"
     rng = np.random.default_rng()
@@ -199,6 +200,7 @@ def test_a_run_that_is_killed_again_and_again_gives_the_same_output(birds, expec
     assert [*tmp_path.iterdir()] == [output]
 
 
+@pytest.mark.processes
 def test_ctrl_c_says_how_to_go_on_and_other_options_are_refused(birds, expected, tmp_path):
     output, folder = tmp_path / "out.parquet", tmp_path / "out.parquet.work"
     process = start(birds, output)

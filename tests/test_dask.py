@@ -370,6 +370,7 @@ def test_names_on_the_dashboard(both):
     assert {f"leafkernel-{step}" for step in ("part", "queries", "nearest", "merge")} <= names
 
 
+@pytest.mark.processes
 def test_a_cluster_of_processes(cluster, both, iris, spread, rng):
     for scheme in ("gap", "oob"):
         whole, lazy = both(scheme)  # with the parts on workers
@@ -380,6 +381,7 @@ def test_a_cluster_of_processes(cluster, both, iris, spread, rng):
 
 
 # XGBoost 2.0 leaves sockets of its own open.
+@pytest.mark.processes
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
@@ -400,6 +402,7 @@ def test_forests_that_learn_from_dask_data(cluster, iris, library):
         assert_same_matrix(prox.proximity(parts[0]).compute(), whole.proximity(X))
 
 
+@pytest.mark.processes
 def test_a_worker_that_dies_changes_nothing(cluster, iris, forest):
     X, y = iris
     whole = ForestProximity(forest).fit(X, y)

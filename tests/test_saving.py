@@ -483,6 +483,7 @@ KILLED = dedent(
 )
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills with a POSIX signal")
 def test_kill_9_at_any_moment_leaves_a_whole_save(tmp_path):
     run = [sys.executable, "-c", KILLED, str(tmp_path / "saved")]
@@ -510,6 +511,7 @@ FULL = dedent(
 )
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(os.name == "nt", reason="needs limits of POSIX")
 def test_a_full_disk_leaves_the_old_save(tmp_path):
     run = [sys.executable, "-c", FULL, str(tmp_path / "saved")]
@@ -547,6 +549,7 @@ def test_several_save_and_load_one_folder_at_once(iris, saved):
     assert not errors
 
 
+@pytest.mark.processes
 def test_two_processes_read_one_save(saved):
     prox, folder = saved
     script = (

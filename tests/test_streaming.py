@@ -313,6 +313,7 @@ KILLED = dedent(
 )
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills with a POSIX signal")
 def test_kill_9_at_any_moment_loses_nothing(tmp_path):
     run = [sys.executable, "-c", KILLED, str(tmp_path)]
@@ -350,6 +351,7 @@ FULL = dedent(
 )
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(os.name == "nt", reason="needs limits of POSIX")
 def test_a_fit_goes_on_after_a_full_disk(tmp_path):
     run = [sys.executable, "-c", FULL, str(tmp_path / "k")]
