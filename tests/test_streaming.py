@@ -80,8 +80,17 @@ def test_batches_give_what_all_rows_give(table, forest, parquet, scheme, tmp_pat
             ours = getattr(prox, name)
             assert_allclose(ours(values, batches), getattr(whole, name)(values, X), rtol=1e-12)
             assert_allclose(ours(values), getattr(whole, name)(values), rtol=1e-12)
+        begin = 0
+        for rows, block in prox.iter_proximity(batches, block_size=50):
+            assert rows.start == begin
+            assert_same_matrix(block, whole.proximity(X[rows]))
+            begin = rows.stop
+        assert begin == 1500
+        assert_same_matrix(prox.kneighbors_graph(batches, 4), whole.kneighbors_graph(X, 4))
+        assert_same_matrix(prox.proximity_to([3, 9], batches), whole.proximity_to([3, 9], X))
         if scheme != "oob":
             assert_same_matrix(prox.transform(batches), whole.transform(X))
+            assert_allclose(prox.operator(batches) @ values, whole.operator(X) @ values, rtol=1e-12)
     scores = [outlier_scores(prox) for prox in (parted, whole)]
     assert_allclose(*scores, rtol=1e-9)
 

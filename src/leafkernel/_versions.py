@@ -37,7 +37,7 @@ def show_versions() -> None:
         **{name: _version(name) for name in _PACKAGES},
     }
     for name, value in lines.items():
-        print(f"{name:16} {value}")
+        print(f"{name:16} {value}")  # noqa: T201 - it is asked for
 
 
 def _version(package: str) -> str:

@@ -20,6 +20,7 @@ from leafkernel._optional import is_dask
 from leafkernel._progress import progress_bar
 from leafkernel._targets import Targets, indicators
 from leafkernel._validation import check_columns, count_threads
+from leafkernel.batches import Batches
 from leafkernel.engines import Engine, PartedEngine, find_engine
 from leafkernel.kernel import LeafKernel
 from leafkernel.leaf_index import ForestStats, LeafIndex, Samples
@@ -153,6 +154,8 @@ class Inside:
         """Return unseen samples as the forest sees them; what was routed before stays as it is."""
         if isinstance(X, Samples):
             return X
+        if isinstance(X, Batches):  # the leaves of all rows are in memory, the rows are not
+            return Samples.joined([self.route(batch.X) for batch in X])
         if is_dask(X) and "features" not in self.scheme.needs:
             samples: Samples = import_module("leafkernel.dask").route(self, X)
             return samples

@@ -7,7 +7,7 @@ bag* (oob) in a tree whose training never drew it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
 
@@ -112,13 +112,17 @@ class Samples(FieldsState):
     def _arrays(self) -> list[tuple[str, Array | None]]:
         return [(field.name, getattr(self, field.name)) for field in fields(self)]
 
-    def followed_by(self, others: Samples) -> Samples:
-        """Return these samples and others after them, with what is known of both."""
-        joined: dict[str, Any] = {
-            name: None if array is None or more is None else np.concatenate([array, more])
-            for (name, array), (_, more) in zip(self._arrays(), others._arrays(), strict=True)
-        }
-        return Samples(**joined)
+    @classmethod
+    def joined(cls, parts: Sequence[Samples]) -> Samples:
+        """Return the samples of all parts, one after the other, with what is known of all."""
+        if not parts:
+            raise ValueError("there are no samples.")
+        known: dict[str, Any] = {}
+        for field in fields(cls):
+            arrays = [getattr(part, field.name) for part in parts]
+            has_all = all(array is not None for array in arrays)
+            known[field.name] = np.concatenate(arrays) if has_all else None
+        return cls(**known)
 
     @property
     def n_samples(self) -> int:

@@ -56,7 +56,12 @@ from leafkernel.operator import ProximityOperator
 from leafkernel.parts import cuts_with, parts_of
 from leafkernel.product import Product
 from leafkernel.schemes import WeightScheme, find_scheme
-from leafkernel.streaming import BatchFitter, write_neighbors, write_proximity
+from leafkernel.streaming import (
+    BatchFitter,
+    blocks_of_batches,
+    write_neighbors,
+    write_proximity,
+)
 from leafkernel.training import (
     complete_samples,
     more_samples,
@@ -489,7 +494,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         new = more_samples(inside.forest, inside.scheme, inside.route(X), inside.stats)
         targets = join_targets(fitted.y_, y, new.n_samples)
         samples = complete_samples(
-            inside.samples.followed_by(new),
+            Samples.joined([inside.samples, new]),
             inside.forest,
             inside.scheme,
             None,
@@ -660,7 +665,11 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             ``proximity(X)[rows]``.
         """
         check_flag("sort", sort)
-        return Inside.of(self).blocks(X, check_count("block_size", block_size), sort=sort)
+        size = check_count("block_size", block_size)
+        inside = Inside.of(self)
+        if isinstance(X, Batches):
+            return blocks_of_batches(inside, X, size, sort=sort)
+        return inside.blocks(X, size, sort=sort)
 
     def proximity_to(self, rows: npt.ArrayLike, X: Any = None) -> csr_array:
         """Return the proximities of samples to some of the training samples: columns of P.

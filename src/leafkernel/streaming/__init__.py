@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from leafkernel.streaming._fit import BatchFit, BatchFitter
-from leafkernel.streaming._results import write_neighbors, write_proximity
+from leafkernel.streaming._results import blocks_of_batches, write_neighbors, write_proximity
 
-__all__ = ["BatchFit", "BatchFitter", "write_neighbors", "write_proximity"]
+__all__ = ["BatchFit", "BatchFitter", "blocks_of_batches", "write_neighbors", "write_proximity"]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from numpy.lib.format import open_memmap
+from scipy.sparse import csr_array
 
 from leafkernel._files import open_whole
 from leafkernel._memory import release
@@ -154,6 +155,17 @@ def _join_matrices(work: Work, blocks: list[int], path: Path) -> None:
             begin += len(part)
         whole.flush()
         os.replace(temporary, target)
+
+
+def blocks_of_batches(
+    inside: Inside, batches: Batches, block_size: int, *, sort: bool
+) -> Iterator[tuple[slice, csr_array]]:
+    """Yield blocks of rows of P, of one batch after the other."""
+    begin = 0
+    for batch in batches:
+        for rows, block in inside.blocks(batch.X, block_size, sort=sort):
+            yield slice(begin + rows.start, begin + rows.stop), block
+        begin += batch.n_rows
 
 
 def _format_of(path: Path) -> str:
