@@ -174,8 +174,8 @@ def main():
     }
     text = PAGE.read_text()
     for name, content in found.items():
-        pattern = rf"(<!-- {name} -->\n).*?(\n<!-- end -->)"
-        text = re.sub(pattern, lambda m, c=content: f"{m[1]}{c}{m[2]}", text, flags=re.DOTALL)
+        pattern = rf"(<!-- {name} -->\n).*?(<!-- end -->)"
+        text = re.sub(pattern, lambda m, c=content: f"{m[1]}{c}\n{m[2]}", text, flags=re.DOTALL)
     PAGE.write_text(text)
     print("\n\n".join(found.values()))
 
