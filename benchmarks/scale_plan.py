@@ -32,6 +32,7 @@ class Costs:
     collision: float  # finding the nearest
     index_row: float  # lists of a row
     leaves_row: float  # leaf ids of a row
+    memory_row: float  # vectors that are in memory
 
     @classmethod
     def read(cls, records, folder, kernels, per_query):
@@ -39,7 +40,9 @@ class Costs:
         n, n_trees = max(kernels), kernels[max(kernels)].n_trees_
         data = next((folder / f"kernel-{n}").glob("data-*"))
         lists = sum(path.stat().st_size for path in data.glob("part*.npy"))
+        private = [find(records, "fit", rows)["private"] for rows in sorted(kernels)]
         return cls(
+            memory_row=(private[-1] - private[0]) / (max(kernels) - min(kernels)),
             fit_row=2 * fit["seconds"] / n,
             collision=2 * nearest["seconds"] / (nearest["queries"] * per_query),
             index_row=lists / n,
@@ -76,6 +79,7 @@ def plan(costs, n, per_query):
     )
     return [
         f"{n:,}",
+        size(n * costs.memory_row),
         size(n * costs.leaves_row),
         size(index),
         hours(n * costs.fit_row / 3600),
@@ -135,6 +139,7 @@ def main():
     checks = [[name, f"{plan:,.3g}", f"{found:,.3g}"] for name, plan, found in checks]
     header = [
         "rows",
+        "memory",
         "leaf ids on disk",
         "index on disk",
         "fit, core hours",
@@ -169,6 +174,7 @@ def main():
                 ["a leaf collision", f"{1e9 * costs.collision:.2g} ns of a core"],
                 ["index, a row", f"{costs.index_row:.0f} bytes"],
                 ["leaf ids, a row", f"{costs.leaves_row:.0f} bytes"],
+                ["vectors in memory, a row", f"{costs.memory_row:.0f} bytes"],
             ],
         ),
     }
