@@ -420,3 +420,22 @@ def test_a_worker_that_dies_changes_nothing(cluster, iris, forest):
     assert_array_equal(neighbors, whole.kneighbors(n_neighbors=5)[1])
     assert_same_matrix(matrix, whole.proximity())
     cluster.wait_for_workers(2, timeout=60)
+
+
+def test_a_proximity_with_parts_takes_dask_queries(iris, tmp_path):
+    X, y = iris
+    forest = RandomForestClassifier(30, random_state=0).fit(X, y)
+    whole = ForestProximity(forest, "kerf").fit(X, y)
+    parted = ForestProximity(forest, "kerf").fit(X[:120], y[:120]).extend(X[120:], y[120:])
+    assert len(parted.kernel_.index.parts) == 2
+    queries = da.from_array(X + 0.01, chunks=(40, 4))
+    found = parted.kneighbors(queries, 4)
+    assert isinstance(found[0], da.Array)  # extend changes nothing about that
+    for one, other in zip(dask.compute(*found), whole.kneighbors(X + 0.01, 4), strict=True):
+        assert_array_equal(one, other)
+    assert_same_matrix(parted.proximity(queries).compute(), whole.proximity(X + 0.01))
+    parted.write_neighbors(tmp_path / "out", queries, 3)
+    with pytest.raises(FileExistsError, match="is not empty"):
+        parted.write_neighbors(tmp_path / "out", queries, 3)
+    with pytest.raises(ValueError, match="folder of Parquet files"):
+        parted.write_neighbors(tmp_path / "out.npy", queries, 3)

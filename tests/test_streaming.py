@@ -225,7 +225,7 @@ def stops_after(batches, n, log=None):
                 log.append(batch.n_rows)
             yield batch
 
-    return Batches(read, n_rows=batches.n_rows, identity=batches.identity)
+    return Batches(read, n_rows=batches.n_rows, identity=lambda: batches.identity)
 
 
 def test_an_interrupted_fit_goes_on(table, forest, tmp_path):
@@ -396,3 +396,117 @@ def test_parquet_of_another_tool_is_read(table, tmp_path):
     batches = Batches.from_parquet([tmp_path / "a.parquet"] * 2)
     assert batches.n_rows == 3000 == 2 * pq.read_metadata(tmp_path / "a.parquet").num_rows
     assert sum(batch.n_rows for batch in batches) == 3000
+
+
+def test_a_fit_of_other_data_is_not_taken_for_this_one(table, forest, tmp_path):
+    X, y = table[NAMES], table["y"]
+    turned = X.iloc[np.r_[0:300, 899:299:-1, 900:1500]]
+    other = np.where(y == "high", "low", "high")
+    folder = tmp_path / "k"
+
+    def fit(*args, scheme="kerf"):
+        return ForestProximity(forest, scheme).fit(*args, folder=folder)
+
+    assert_array_equal(fit(Batches.from_arrays(X, y)).y_, y)
+    assert_array_equal(fit(Batches.from_arrays(X, other)).y_, other)
+    assert_array_equal(fit(Batches.from_arrays(X), y).y_, y)
+    assert_array_equal(fit(Batches.from_arrays(X), other).y_, other)
+    found = fit(Batches.from_arrays(turned, y)).kneighbors(None, 5)
+    assert_same_nearest(found, ForestProximity(forest, "kerf").fit(turned, y).kneighbors(None, 5))
+    for part in (X, turned):
+        prox = fit(Batches.from_function(lambda part=part: [part]))
+        assert_same_nearest(
+            prox.kneighbors(X, 3), ForestProximity(forest, "kerf").fit(part).kneighbors(X, 3)
+        )
+    for power in (1, 2):
+        prox = fit(
+            Batches.from_arrays(X, y),
+            scheme=lambda s, f, p=power: (1.0 * f.leaf_mass[s.leaf]) ** -p,
+        )
+        assert prox.proximity().max() > 0
+        expected = ForestProximity(forest, prox.weight_scheme).fit(X, y)
+        assert_same_matrix(prox.proximity(), expected.proximity())
+
+
+def test_interrupted_results_of_other_rows_are_not_gone_on_with(table, forest, tmp_path):
+    X, y = table[NAMES], table["y"]
+    prox = ForestProximity(forest).fit(X, y)
+    path = tmp_path / "out.npy"
+    turned = X.iloc[np.r_[0:300, 899:299:-1, 900:1500]]
+    with pytest.raises(StoppedError):
+        prox.write_neighbors(path, stops_after(Batches.from_arrays(X, batch_rows=100), 7), 4)
+    with pytest.raises(FileExistsError, match="unfinished work on other data"):
+        prox.write_neighbors(path, turned, 4)
+    with pytest.raises(FileExistsError, match="unfinished work on other data"):
+        prox.reweigh(symmetrize=True).write_neighbors(
+            path, Batches.from_arrays(X, batch_rows=100), 4
+        )
+    prox.write_neighbors(path, Batches.from_function(lambda: [turned]), 4)  # begins anew
+    assert_array_equal(np.load(path), prox.kneighbors(turned, 4)[1])
+
+
+def test_targets_stay_with_their_rows_and_what_they_are(table, forest):
+    X, y = table[NAMES], table["y"].to_numpy()
+    prox = ForestProximity(forest, "kerf")
+    shifted = [(X[:100], y[:99]), (X[100:200], y[99:200])]
+    with pytest.raises(ValueError, match="the batch at row 0 has 100 rows, but 99 targets"):
+        prox.fit(Batches.from_function(lambda: shifted))
+    with pytest.raises(ValueError, match="200 rows were read, but there should be 500"):
+        prox.fit(Batches.from_function(lambda: [X[:200]], n_rows=500))
+    once = iter([X[:50], X[50:100]])
+    with pytest.raises(ValueError, match="the same iterator twice"):
+        prox.fit(Batches.from_function(lambda: once))
+    numbers = np.array([1, 2] * 750, dtype=object)
+    assert prox.fit(Batches.from_arrays(X, numbers)).y_.dtype.kind == "i"
+    with pytest.raises(TypeError, match="type int, str cannot be written"):
+        prox.fit(Batches.from_arrays(X, np.array([1, "a"] * 750, dtype=object)))
+    with pytest.raises(TypeError, match="some batches have numbers"):
+        prox.fit(Batches.from_function(lambda: [(X[:10], y[:10]), (X[10:20], np.arange(10))]))
+
+
+def test_folders_of_others_are_left_alone(table, forest, tmp_path):
+    X, y = table[NAMES], table["y"]
+    prox = ForestProximity(forest, "kerf").fit(X, y)
+    for name in ("k", "out.npy.part"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "mine.txt").write_text("keep")
+    with pytest.raises(FileExistsError, match="holds other files than a saved proximity"):
+        ForestProximity(forest).fit(Batches.from_arrays(X, y), folder=tmp_path / "k")
+    with pytest.raises(FileExistsError, match="holds other files; move them away"):
+        prox.write_neighbors(tmp_path / "out.npy")
+    (tmp_path / "o.parquet").mkdir()
+    with pytest.raises(IsADirectoryError, match="give the name of a file"):
+        prox.write_neighbors(tmp_path / "o.parquet")
+    with pytest.raises(ValueError, match="X has no rows"):
+        prox.write_neighbors(tmp_path / "p.npy", X[:0])
+    assert all((tmp_path / name / "mine.txt").exists() for name in ("k", "out.npy.part"))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs locks of POSIX")
+def test_two_writers_of_one_result_do_not_meet(table, forest, tmp_path):
+    X, y = table[NAMES], table["y"]
+    prox = ForestProximity(forest, "kerf").fit(X, y)
+    path = tmp_path / "out.npy"
+
+    def read():
+        with pytest.raises(BlockingIOError, match="is in use"):
+            prox.write_neighbors(path, Batches.from_function(lambda: [X], name="rows"), 3)
+        yield X
+
+    prox.write_neighbors(path, Batches.from_function(read, name="rows"), 3)
+    assert_array_equal(np.load(path), prox.kneighbors(X, 3)[1])
+
+
+def test_parts_on_disk_stay_small(table, forest):
+    X, y = table[NAMES], table["y"]
+    prox = ForestProximity(forest, "kerf", max_memory="400kB")
+    prox.fit(Batches.from_arrays(X[:1200], y[:1200], batch_rows=100))
+    most = max(part.n_samples for part in prox.kernel_.index.parts)
+    prox.extend(X[1200:1390], y[1200:1390]).extend(X[1390:], y[1390:])
+    sizes = [part.n_samples for part in prox.kernel_.index.parts]
+    assert sum(sizes) == 1500
+    assert len(sizes) > 3
+    assert max(sizes[:-2]) == most
+    prox.max_memory = None
+    assert_same_matrix(prox.proximity(), ForestProximity(forest, "kerf").fit(X, y).proximity())
+    assert len(prox.reweigh("uniform").kernel_.index.parts) == len(sizes)

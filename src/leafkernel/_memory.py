@@ -56,11 +56,19 @@ def release(*arrays: Any) -> None:
     Other arrays stay as they are.
     """
     for array in arrays:
-        base = array
-        while isinstance(base, np.ndarray):
-            base = base.base
-        if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-            base.madvise(mmap.MADV_DONTNEED)
+        if is_mapped(array) and hasattr(mmap, "MADV_DONTNEED"):
+            _base_of(array).madvise(mmap.MADV_DONTNEED)
+
+
+def is_mapped(array: Any) -> bool:
+    """Return whether an array is mapped from a file."""
+    return isinstance(_base_of(array), mmap.mmap)
+
+
+def _base_of(array: Any) -> Any:
+    while isinstance(array, np.ndarray):
+        array = array.base
+    return array
 
 
 def _linux_available() -> int:

@@ -20,6 +20,11 @@ def show_versions() -> None:
 
     Paste it into reports of faults.
 
+    Returns
+    -------
+    None
+        It is printed.
+
     Examples
     --------
     >>> import leafkernel

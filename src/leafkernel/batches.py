@@ -53,9 +53,9 @@ class Batches:
     ----------
     n_rows : int or None
         Number of rows, if it is known before they are read.
-    identity : dict
+    identity : dict or None
         What tells this table from others. Work that was interrupted goes on only for a table with
-        the same identity.
+        the same identity, and not at all for one without.
 
     Examples
     --------
@@ -77,11 +77,16 @@ class Batches:
         read: Callable[[int], Iterator[Batch]],
         *,
         n_rows: int | None,
-        identity: dict[str, Any],
+        identity: Callable[[], dict[str, Any] | None],
     ) -> None:
         self._read = read
         self.n_rows = n_rows
-        self.identity = identity
+        self._identity = identity
+
+    @property
+    def identity(self) -> dict[str, Any] | None:
+        """What tells this table from others; None where nothing does."""
+        return self._identity()
 
     @classmethod
     def from_parquet(
@@ -115,6 +120,9 @@ class Batches:
         files = parquet_files(path)
         names = parquet.read_schema(files[0]).names
         chosen = [name for name in names if name != target] if columns is None else [*columns]
+        if isinstance(columns, str):
+            raise TypeError(f"columns must be a list of names; got {columns!r}.")
+        chosen = [name for name in chosen if name != target]
         wanted = chosen if target is None else [*chosen, target]
         for file in files:
             missing = [name for name in wanted if name not in parquet.read_schema(file).names]
@@ -129,8 +137,10 @@ class Batches:
                 y = None if target is None else frame.pop(target).to_numpy()
                 yield Batch(frame[chosen], y)
 
-        known = [identity_of(file) for file in files]
-        return cls(read, n_rows=sum(sizes), identity={"parquet": known, "columns": wanted})
+        def identity() -> dict[str, Any]:
+            return {"parquet": [identity_of(file) for file in files], "columns": wanted}
+
+        return cls(read, n_rows=sum(sizes), identity=identity)
 
     @classmethod
     def from_arrays(cls, X: Any, y: Any = None, *, batch_rows: int = _ROWS) -> Batches:
@@ -163,7 +173,10 @@ class Batches:
                 some = X.iloc[rows] if hasattr(X, "iloc") else X[rows]
                 yield Batch(some, None if targets is None else targets[rows])
 
-        identity = {"shape": [int(size) for size in X.shape], "ends": _fingerprint(X, n_rows)}
+        def identity() -> dict[str, Any]:
+            digests = [checksum(part) for batch in read(0) for part in (batch.X, batch.y)]
+            return {"arrays": hashlib.sha256("".join(digests).encode()).hexdigest()}
+
         return cls(read, n_rows=n_rows, identity=identity)
 
     @classmethod
@@ -184,16 +197,25 @@ class Batches:
         n_rows : int, default=None
             Number of rows, if it is known. Progress bars then tell the time left.
         name : str, default=""
-            A name for the data. Work that was interrupted goes on only under the same name.
+            A name for the data, which other data must not have. Work that was interrupted goes on
+            only under the same name; without a name it begins anew.
 
         Returns
         -------
         Batches
             The table.
         """
+        seen: list[Any] = []
 
         def batches(skip: int) -> Iterator[Batch]:
-            for found in read():
+            found_all = read()
+            if any(found_all is earlier for earlier in seen) and iter(found_all) is found_all:
+                raise ValueError(
+                    "read returned the same iterator twice, and its first batches are gone; it "
+                    "must return a new one whenever it is called."
+                )
+            seen[:] = [found_all]
+            for found in found_all:
                 X, y = found if isinstance(found, tuple) else (found, None)
                 X = X if hasattr(X, "shape") else np.asarray(X)
                 batch = Batch(X, None if y is None else np.asarray(y))
@@ -203,7 +225,7 @@ class Batches:
                 yield batch.without_first(skip) if skip else batch
                 skip = 0
 
-        return cls(batches, n_rows=n_rows, identity={"name": name, "rows": n_rows})
+        return cls(batches, n_rows=n_rows, identity=lambda: {"name": name} if name else None)
 
     def rows_from(self, skip: int) -> Iterator[Batch]:
         """Read the rows behind the first ones, batch by batch.
@@ -218,7 +240,21 @@ class Batches:
         Batch
             Rows. No batch is empty.
         """
-        yield from (batch for batch in self._read(skip) if batch.n_rows)
+        n_rows = skip
+        for batch in self._read(skip):
+            if batch.y is not None and len(batch.y) != batch.n_rows:
+                raise ValueError(
+                    f"the batch at row {n_rows} has {batch.n_rows} rows, but {len(batch.y)} "
+                    "targets; give one for each row."
+                )
+            n_rows += batch.n_rows
+            if batch.n_rows:
+                yield batch
+        if self.n_rows is not None and n_rows != max(self.n_rows, skip):
+            raise ValueError(
+                f"{n_rows:,} rows were read, but there should be {self.n_rows:,}: has the table "
+                "changed?"
+            )
 
     def __iter__(self) -> Iterator[Batch]:
         return self.rows_from(0)
@@ -290,11 +326,17 @@ def identity_of(file: Path) -> list[Any]:
     return [str(file.resolve()), known.st_size, known.st_mtime_ns]
 
 
-def _fingerprint(X: Any, n_rows: int) -> str:
-    """Return a checksum of the first and the last rows."""
+def checksum(values: Any) -> str:
+    """Return a checksum of an array, a sparse matrix, a data frame, or nothing."""
     digest = hashlib.sha256()
-    for rows in (slice(0, 8), slice(max(n_rows - 8, 0), n_rows)):
-        some = X.iloc[rows].to_numpy() if hasattr(X, "iloc") else X[rows]
-        some = some.toarray() if issparse(some) else np.asarray(some)
-        digest.update(repr(some.tolist()).encode())
+    if values is None:
+        return digest.hexdigest()
+    if issparse(values):
+        arrays = [values.data, values.indices, values.indptr]
+    else:
+        arrays = [np.asarray(values)]
+    for array in arrays:
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        plain = repr(array.tolist()).encode() if array.dtype == object else array.tobytes()
+        digest.update(plain)
     return digest.hexdigest()

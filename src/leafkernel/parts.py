@@ -130,14 +130,17 @@ def cuts_of(sizes: Sequence[int]) -> list[slice]:
     return [slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False)]
 
 
-def cuts_with(sizes: Sequence[int], n_more: int) -> list[slice]:
+def cuts_with(sizes: Sequence[int], n_more: int, most: int | None = None) -> list[slice]:
     """Return cuts for parts of these sizes and more rows behind them.
 
-    A part that is not much smaller than the one before is joined with it. So there are never many
-    parts, however often rows are added, and most rows are listed only a few times.
+    A part that is not much smaller than the one before is joined with it, unless both have more
+    than ``most`` rows. So there are never many parts, however often rows are added, and most rows
+    are listed only a few times.
     """
     joined = [*sizes, n_more]
     while len(joined) > 1 and 2 * joined[-1] >= joined[-2]:
+        if most is not None and joined[-1] + joined[-2] > most:
+            break
         joined[-2:] = [joined[-2] + joined[-1]]
     return cuts_of(joined)
 

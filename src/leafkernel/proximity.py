@@ -24,7 +24,7 @@ from sklearn.utils.metaestimators import available_if
 
 import leafkernel._native as core
 from leafkernel import forests, saving
-from leafkernel._memory import available_bytes, format_bytes, parse_bytes
+from leafkernel._memory import available_bytes, format_bytes, is_mapped, parse_bytes
 from leafkernel._optional import is_dask
 from leafkernel._progress import progress_bar
 from leafkernel._repr import FittedRepr
@@ -53,7 +53,7 @@ from leafkernel.inside import Inside, check_averages, no_maps, weighted_means
 from leafkernel.kernel import Diagonal, LeafKernel
 from leafkernel.leaf_index import ForestStats, Samples, list_by_leaf
 from leafkernel.operator import ProximityOperator
-from leafkernel.parts import cuts_with, parts_of
+from leafkernel.parts import cuts_of, cuts_with, parts_of
 from leafkernel.product import Product
 from leafkernel.schemes import WeightScheme, find_scheme
 from leafkernel.streaming import (
@@ -345,7 +345,6 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
                 "the forest is not fitted, and it cannot be fitted on batches; fit it first, on a "
                 "sample that fits in memory or with a library that reads from disk."
             )
-        place = Path(tempfile.mkdtemp(prefix="leafkernel-") if folder is None else folder)
         n_threads = count_threads(self.n_jobs)
         fitter = BatchFitter(
             forest=forests.adapt(self.forest, n_threads=n_threads),
@@ -359,12 +358,23 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             progress=self.progress,
             n_threads=n_threads,
         )
-        identity = fitter.identity(X)
-        if saving.identity_of(place) == identity:  # it was fitted before
+        fitter.refuse_unsupported()
+        refuse_masked("y", y)
+        if folder is None:
+            place, identity = Path(tempfile.mkdtemp(prefix="leafkernel-")), None
+        else:
+            place, identity = Path(folder), fitter.identity(X, y, sample_weight)
+            saving.check_folder(place)
+        if identity is not None and saving.identity_of(place) == identity:  # it was fitted before
             known = saving.read(place, weight_scheme=scheme, forest=self.forest)
-            self.__dict__.update({**known, **self.get_params(deep=False)})
+            self.__dict__ = {**known, **self.get_params(deep=False)}
             return self
-        found = fitter.fit(X, y, sample_weight, place, identity)
+        try:
+            found = fitter.fit(X, y, sample_weight, place, identity)
+        except BaseException:
+            if folder is None:
+                shutil.rmtree(place, ignore_errors=True)
+            raise
         fitted = copy(self)
         check_columns(fitted, found.first, reset=True)
         fitted._take_fit(self.forest, fitter.forest, scheme, found.samples, found.y, sample_weight)
@@ -375,7 +385,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             place,
             begun=found.work.folder,
             there=found.there,
-            identity=identity,
+            identity=identity or "",
             with_forest=folder is not None,
         )
         if folder is None:  # the arrays stay mapped while somebody has them
@@ -439,6 +449,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         if weight_scheme is None and symmetrize is None and dtype is None:
             fitted.kernel_ = fitted.kernel_.with_diagonal(fitted.diagonal, fitted._samples)
             fitted._keep_params()
+            fitted._returns_lazily = self._returns_lazily
             return fitted
         inside.require_in_memory("reweigh", "fit again with the other scheme")
         n_threads = count_threads(fitted.n_jobs)
@@ -451,7 +462,9 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             fitted._sample_weight,
             n_threads=n_threads,
         )
-        fitted._weigh(fitted.kernel_.forest, n_threads)
+        cuts = cuts_of([part.n_samples for part in parts_of(fitted.kernel_.index)])
+        fitted._weigh(fitted.kernel_.forest, n_threads, cuts=cuts)
+        fitted._returns_lazily = self._returns_lazily
         return fitted
 
     def extend(self, X: Any, y: Any = None) -> ForestProximity:
@@ -506,7 +519,9 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             ForestStats.of(new, inside.stats.leaf_offsets, n_threads=n_threads)
         )
         parts = parts_of(fitted.kernel_.index)
-        cuts = cuts_with([part.n_samples for part in parts], new.n_samples)
+        # Parts on disk are as large as the memory allowed; they do not grow.
+        most = max(part.n_samples for part in parts) if is_mapped(parts[0].members) else None
+        cuts = cuts_with([part.n_samples for part in parts], new.n_samples, most)
         fitted._samples, fitted._sample_weight = samples, None
         for name, value in fitted._fitted_with.items():
             setattr(fitted, name, value)
@@ -521,6 +536,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         fitted.index_ = join_indexes(fitted.index_, index_of(X, new.n_samples))
         fitted._targets = Targets(targets)
         fitted.y_ = fitted._targets.values
+        fitted._returns_lazily = self._returns_lazily
         self.__dict__ = dict(vars(fitted))
         return self
 
@@ -1189,7 +1205,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         self.index_ = index
         self._keep_params()
 
-    def _weigh(self, stats: ForestStats | None, n_threads: int) -> None:
+    def _weigh(self, stats: ForestStats | None, n_threads: int, **parts: Any) -> None:
         """Weigh the training samples by the scheme, and index them."""
         stats = read_stats(
             self._router,
@@ -1199,7 +1215,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             n_threads=n_threads,
             stats=stats,
         )
-        self._fit_kernel(stats, n_threads)
+        self._fit_kernel(stats, n_threads, **parts)
         self._keep_params()
 
     def _fit_kernel(self, stats: ForestStats, n_threads: int, **parts: Any) -> None:

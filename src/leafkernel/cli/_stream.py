@@ -226,7 +226,7 @@ class _Run:
         self._check_disk(n_trees)
         frame = self._sample(n_trees)
         talk.step("reading the sample")
-        prepared = prepare_frame(talk, options, frame, model)
+        prepared = prepare_frame(talk, options, frame, model, is_sample=True)
         needed: list[str] | None = None
         encode: Encode = _features
         if model is not None:
@@ -374,7 +374,7 @@ class _Reader:
                 self._note_unknown(table, rows)
                 yield Batch(self.encode(rows), None)
 
-        return Batches(read, n_rows=table.n_rows, identity={"parquet": table.identity})
+        return Batches(read, n_rows=table.n_rows, identity=lambda: {"parquet": table.identity})
 
     def _note_unknown(self, table: LargeTable, rows: Rows) -> None:
         """Note categories that the sample does not have: without numbers, once for a column."""

@@ -224,8 +224,13 @@ def read_table(talk: Talk, options: StudyOptions, model: Any = None) -> Prepared
     return prepare_frame(talk, options, frame, model)
 
 
-def prepare_frame(talk: Talk, options: StudyOptions, frame: Any, model: Any) -> Prepared:
-    """Find out what the columns of a table are, and note it."""
+def prepare_frame(
+    talk: Talk, options: StudyOptions, frame: Any, model: Any, *, is_sample: bool = False
+) -> Prepared:
+    """Find out what the columns of a table are, and note it.
+
+    Rows of a sample only grow the forest. Those without a target are compared like all others.
+    """
     prepared = prepare(
         frame,
         options.target,
@@ -235,7 +240,13 @@ def prepare_frame(talk: Talk, options: StudyOptions, frame: Any, model: Any) -> 
         keep=names_of(model) or (),
         kinds=options.kinds,
     )
-    talk.note(*prepared.notes)
+    notes = prepared.notes
+    if is_sample:
+        notes = tuple(
+            note.replace(" left out because ", " not used to grow the forest because ")
+            for note in notes
+        )
+    talk.note(*notes)
     return prepared
 
 

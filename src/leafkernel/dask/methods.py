@@ -21,7 +21,7 @@ from leafkernel.dask.engine import DaskEngine
 from leafkernel.dask.graph import grid, known, persist, stack, task
 from leafkernel.dask.inside import DaskInside, routed
 from leafkernel.dask.kernel import DaskKernel, DaskProduct
-from leafkernel.engines import find_engine
+from leafkernel.engines import PartedEngine, find_engine
 from leafkernel.inside import Inside, check_averages
 from leafkernel.leaf_index import Samples
 
@@ -53,7 +53,9 @@ class Ask:
         else:
             product = kernel.product(routed(inside, kernel, X))
         engine = find_engine(inside.prox.engine, n_threads=inside.n_threads)
-        return cls(kernel, product, DaskEngine(engine))
+        return cls(
+            kernel, product, DaskEngine(PartedEngine(engine))
+        )  # one in memory may have parts
 
     @property
     def sizes(self) -> list[float]:

@@ -43,7 +43,13 @@ def write_proximity(inside: Inside, path: str | os.PathLike[str], X: Any = None)
 
 def _write_blocks(ask: Ask, folder: Path, blocks: list[list[Any]], pairs_of: Any) -> Path:
     require("pyarrow.parquet", extra="cli")
+    if folder.suffix == ".npy":
+        raise ValueError(
+            f"{folder.name}: with Dask, results are written as a folder of Parquet files."
+        )
     folder.mkdir(parents=True, exist_ok=True)
+    if any(folder.iterdir()):
+        raise FileExistsError(f"{folder} is not empty; give a new folder, or delete it first.")
     begins = np.cumsum([0, *ask.product.sizes]).tolist()
     files = [str(folder.resolve() / f"part-{i:05d}.parquet") for i in range(len(blocks))]
     compute(

@@ -27,6 +27,7 @@ from leafkernel.saving._folder import (
     DamagedError,
     FolderReader,
     FolderWriter,
+    is_ours,
     reading,
     writing,
 )
@@ -111,6 +112,14 @@ def read(
     return reading(
         Path(folder), lambda reader: _read(reader, weight_scheme, forest, trusted), verify=verify
     )
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder that holds other files than a save."""
+    if folder.exists() and not is_ours(folder):
+        raise FileExistsError(
+            f"{folder} holds other files than a saved proximity; give a folder of its own."
+        )
 
 
 def identity_of(folder: str | os.PathLike[str]) -> str:

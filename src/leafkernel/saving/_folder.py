@@ -109,7 +109,7 @@ def writing(
     A data folder that was begun before is used. If something goes wrong it stays, to go on with.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    if not _is_ours(folder):
+    if not is_ours(folder):
         raise FileExistsError(
             f"{folder} holds other files than a saved proximity; give a folder of its own."
         )
@@ -292,7 +292,8 @@ def _data_name(folder: Path) -> str | None:
     return None
 
 
-def _is_ours(folder: Path) -> bool:
+def is_ours(folder: Path) -> bool:
+    """Return whether a folder holds nothing but a save."""
     known = (MANIFEST, ".part-", "data-")
     return all(path.name.startswith((*known, ".")) for path in folder.iterdir())
 

@@ -9,7 +9,8 @@ is done, so that a fit that was interrupted goes on where it was.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+import secrets
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from leafkernel import forests
 from leafkernel._memory import format_bytes
 from leafkernel._progress import progress_bar
 from leafkernel._targets import refuse_missing
-from leafkernel.batches import Batches
+from leafkernel.batches import Batches, checksum
 from leafkernel.incidence import WeighedRows
 from leafkernel.kernel import LeafKernel
 from leafkernel.leaf_index import Samples, list_by_leaf
@@ -95,12 +96,11 @@ class BatchFitter:
     n_threads: int
 
     def fit(
-        self, batches: Batches, y: Any, sample_weight: Any, folder: Path, identity: str
+        self, batches: Batches, y: Any, sample_weight: Any, folder: Path, identity: str | None
     ) -> BatchFit:
         """Fit, or go on with a fit of the same identity that was interrupted."""
-        self._refuse_unsupported()
         # The name that the data of a save has: at the end, it is one.
-        work = Work(folder / f"data-{identity[:12]}", identity)
+        work = Work(folder / f"data-{(identity or secrets.token_hex(6))[:12]}", identity)
         first, leaf = self._route(work, batches)
         n_rows, n_trees = leaf.shape
         y = _targets(work, y, n_rows)
@@ -137,20 +137,28 @@ class BatchFitter:
         )
         return BatchFit(kernel, samples, y, first, work, there)
 
-    def identity(self, batches: Batches) -> str:
-        """Return what tells this fit from others: also where the forest sends the first rows."""
+    def identity(self, batches: Batches, y: Any, sample_weight: Any) -> str | None:
+        """Return what tells this fit from others; None where the table or scheme has no identity.
+
+        Part of it is where the forest sends the first rows.
+        """
         first = next(iter(batches), None)
         if first is None:
             raise ValueError("the table has no rows.")
         head = first.X.iloc[:_COMPARED] if hasattr(first.X, "iloc") else first.X[:_COMPARED]
         leaves = self.forest.leaves(head, n_threads=self.n_threads)
+        table, scheme = batches.identity, _identity_of(self.scheme)
+        if table is None or scheme is None:
+            return None
         return seal(
-            batches=batches.identity,
+            batches=table,
+            given=[checksum(y), checksum(sample_weight)],
+            scheme=scheme,
             forest=hashlib.sha256(leaves.tobytes()).hexdigest(),
             settings=[self.scheme.name, *map(str, self.options.values())],
         )
 
-    def _refuse_unsupported(self) -> None:
+    def refuse_unsupported(self) -> None:
         """Refuse what needs all samples in memory."""
         if self.forest.learns_leaves:
             raise TypeError(
@@ -170,7 +178,9 @@ class BatchFitter:
 
     def _route(self, work: Work, batches: Batches) -> tuple[Any, Array]:
         """Return X of the first batch, and the leaves of all rows, mapped from their file."""
-        first = next(iter(batches))
+        first = next(iter(batches), None)
+        if first is None:
+            raise ValueError("the table has no rows.")
         _check_size(first.X, self.limit)
         done = int(work.state.get("rows", 0))
         width, kind = len(self.forest.leaf_offsets) - 1, leaf_id_type(self.forest.leaf_offsets[-1])
@@ -186,9 +196,7 @@ class BatchFitter:
                     if (batch.y is None) != (first.y is None):
                         raise ValueError(f"targets are missing from row {leaf.n_rows} on.")
                     if batch.y is not None:
-                        refuse_missing(batch.y)
-                        kind_of_y = str if batch.y.dtype == object else batch.y.dtype
-                        work.put(f"y_{leaf.n_rows}", batch.y.astype(kind_of_y))
+                        work.put(f"y_{leaf.n_rows}", _plain(batch.y))
                     leaf.append(self.forest.leaves(batch.X, n_threads=self.n_threads))
                     work.note(rows=leaf.n_rows)
                     if on_progress is not None:
@@ -251,10 +259,36 @@ def _targets(work: Work, y: Any, n_rows: int) -> Any:
         files = sorted(work.folder.glob("y_*.npy"), key=lambda path: int(path.stem[2:]))
         if not files:
             return None
-        y = np.concatenate([np.load(path, allow_pickle=False) for path in files])
+        parts = [np.load(path, allow_pickle=False) for path in files]
+        if len({part.dtype.kind in "biuf" for part in parts}) > 1:
+            raise TypeError("some batches have numbers as targets, and others have none.")
+        y = np.concatenate(parts)
     if len(y) != n_rows:
         raise ValueError(f"y has {len(y):,} rows, but the batches of X have {n_rows:,}.")
     return y
+
+
+def _plain(y: Array) -> Array:
+    """Return targets as an array of numbers, texts or dates, which a file can hold."""
+    refuse_missing(y)
+    if y.dtype != object:
+        return y
+    kinds = {type(value) for value in y.ravel()}
+    found = np.array(y.tolist())
+    if found.dtype == object or (len(kinds) > 1 and str in kinds):
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise TypeError(
+            f"targets of type {names} cannot be written to a file; give numbers or text."
+        )
+    return found
+
+
+def _identity_of(scheme: WeightScheme) -> list[str] | None:
+    """Return what tells a scheme of ours from others; a user's own could have changed."""
+    if not type(scheme).__module__.startswith("leafkernel.schemes."):
+        return None
+    values = [getattr(scheme, field.name) for field in fields(scheme)]  # type: ignore[arg-type]
+    return [scheme.name, *(checksum(np.asarray(value)) for value in values)]
 
 
 def _names(X: Any) -> list[Any]:

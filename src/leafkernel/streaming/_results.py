@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -18,7 +17,7 @@ from leafkernel._files import open_whole
 from leafkernel._memory import release
 from leafkernel._optional import require
 from leafkernel._progress import progress_bar
-from leafkernel.batches import Batches
+from leafkernel.batches import Batches, checksum
 from leafkernel.inside import Inside
 from leafkernel.leaf_index import Samples
 from leafkernel.parts import cut, parts_of
@@ -75,14 +74,24 @@ def write_proximity(inside: Inside, path: str | os.PathLike[str], X: Any) -> Pat
 
 def _write(inside: Inside, path: Path, X: Any, lines: Lines, asked: dict[str, Any]) -> Path:
     """Compute block after block into a folder beside the file, then write the file."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; give the name of a file.")
     kernel = inside.kernel
     batches = X if X is None or isinstance(X, Batches) else Batches.from_arrays(X)
-    identity = seal(
-        **asked,
-        rows="training" if batches is None else batches.identity,
-        scheme=[inside.scheme.name, str(kernel.dtype), str(inside.fitted_with["diagonal"])],
-        leaves=hashlib.sha256(inside.stats.leaf_mass.tobytes()).hexdigest(),
-        samples=hashlib.sha256(inside.samples.leaf[:256].tobytes()).hexdigest(),
+    if batches is not None and batches.n_rows == 0:
+        raise ValueError("X has no rows.")
+    table = "training" if batches is None else batches.identity
+    first = slice(0, 256)
+    identity = (
+        None
+        if table is None
+        else seal(
+            **asked,
+            rows=table,
+            kernel=[str(kernel.dtype), str(inside.fitted_with["diagonal"]), kernel.symmetrize],
+            leaves=[checksum(inside.stats.leaf_mass), checksum(inside.samples.leaf[first])],
+            weights=[checksum(side.dense(first)) for side in (kernel.query, kernel.reference)],
+        )
     )
     work = Work(path.with_name(path.name + ".part"), identity)
     done = int(work.state.get("rows", 0))

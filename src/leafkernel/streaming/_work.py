@@ -5,6 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import weakref
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +16,17 @@ import numpy.typing as npt
 
 from leafkernel._files import open_whole
 
+fcntl: Any = None
+with suppress(ImportError):  # Windows has no such locks
+    fcntl = import_module("fcntl")
+
 Array = npt.NDArray[Any]
 
 #: The note of what is done.
 STATE = "state.json"
 # Arrays begin behind a header of this size, which is written again when their length is known.
 _HEADER = 128
+_LOCK = "lock"
 
 
 def seal(**told: Any) -> str:
@@ -33,22 +41,50 @@ class Work:
     ----------
     folder : Path
         The folder. It is made if it is not there.
-    identity : str
+    identity : str or None
         What tells this work from others: see :func:`seal`. A folder with other work is refused.
+        Work without an identity begins anew.
     """
 
-    def __init__(self, folder: Path, identity: str) -> None:
+    def __init__(self, folder: Path, identity: str | None) -> None:
         self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
         path = folder / STATE
+        if (
+            folder.exists()
+            and not path.exists()
+            and any(file.name != _LOCK for file in folder.iterdir())
+        ):
+            raise FileExistsError(
+                f"{folder} is needed for unfinished work, but holds other files; move them away."
+            )
+        folder.mkdir(parents=True, exist_ok=True)
+        self._hold(folder)
         self.state: dict[str, Any] = {"identity": identity}
-        if path.exists():
+        if path.exists() and identity is None:
+            for file in folder.iterdir():
+                file.unlink()
+            self._hold(folder)
+        elif path.exists():
             self.state = json.loads(path.read_bytes())
             if self.state["identity"] != identity:
                 raise FileExistsError(
                     f"{folder} holds unfinished work on other data or with other settings. To go "
                     "on with that, call it as before. To begin anew, delete the folder."
                 )
+
+    def _hold(self, folder: Path) -> None:
+        """Keep other processes and threads out, until this object or its process is gone."""
+        if fcntl is None:
+            return
+        file = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(file)
+            raise BlockingIOError(
+                f"{folder} is in use: the same work is under way in another process or thread."
+            ) from None
+        weakref.finalize(self, os.close, file)
 
     def note(self, **done: Any) -> None:
         """Write down what is done, in one step."""
