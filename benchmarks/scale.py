@@ -6,7 +6,8 @@
 Generated HIGGS-like rows go to Parquet files in DIR, which needs about 8 GB of disk for 10 million
 rows. A forest of 50 trees, grown once on 100,000 rows, routes them all; "kerf" weighs them. Each
 step runs in a process of its own, whose peak memory is measured: all of it, and what is not mapped
-from files. The results go to benchmarks/scale.json.
+from files. With --dask, the fit and the neighbors run on a Dask cluster of two processes instead,
+whose memory is not measured. The results go to benchmarks/scale.json.
 """
 
 import argparse
@@ -105,14 +106,42 @@ def step(what, folder, n_rows, n_queries, memory):
     print(json.dumps(record))
 
 
+def step_on_dask(folder, n_rows, n_queries):
+    """Run both steps on two worker processes, and print their times."""
+    import dask  # noqa: PLC0415
+    import dask.dataframe as dd  # noqa: PLC0415
+    from distributed import Client, LocalCluster  # noqa: PLC0415
+
+    from leafkernel import ForestProximity  # noqa: PLC0415
+
+    forest = joblib.load(folder / "forest.joblib")
+    files = [str(folder / f"{i:04}.parquet") for i in range(n_rows // ROWS_PER_FILE)]
+    queries = dd.read_parquet(folder / "queries.parquet")[NAMES].head(n_queries, npartitions=-1)
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster),
+    ):
+        begin = perf_counter()
+        prox = ForestProximity(forest, "kerf").fit(dd.read_parquet(files)[NAMES])
+        fitted = perf_counter()
+        dask.compute(*prox.kneighbors(queries, NEIGHBORS))
+        found = perf_counter()
+    for what, seconds in (("Dask fit", fitted - begin), ("Dask neighbors", found - fitted)):
+        print(json.dumps({"step": what, "rows": n_rows, "queries": n_queries, "seconds": seconds}))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", type=Path, required=True, help="where to put the data")
     parser.add_argument("--rows", type=int, nargs="+", default=[10_000_000])
     parser.add_argument("--queries", type=int, default=1_000_000)
     parser.add_argument("--memory", default="6GB", help="max_memory of the fit")
+    parser.add_argument("--dask", action="store_true", help="on a cluster of two processes")
     parser.add_argument("--step", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.step == "dask":
+        step_on_dask(options.folder, options.rows[0], options.queries)
+        return
     if options.step:
         step(options.step, options.folder, options.rows[0], options.queries, options.memory)
         return
@@ -120,15 +149,16 @@ def main():
     known = json.loads(target.read_text()) if target.exists() else []
     for n_rows in options.rows:
         generate(options.folder, n_rows)
-        for what in ("fit", "neighbors"):
+        for what in ("dask",) if options.dask else ("fit", "neighbors"):
             command = [sys.executable, __file__, "--folder", options.folder, "--step", what]
             command += ["--rows", str(n_rows), "--queries", str(options.queries)]
             command += ["--memory", options.memory]
-            found = json.loads(subprocess.check_output([*map(str, command)]))
-            print({key: round(v, 2) if isinstance(v, float) else v for key, v in found.items()})
-            same = ("step", "rows", "queries")
-            known = [old for old in known if any(old[key] != found[key] for key in same)]
-            known.append(found)
+            for line in subprocess.check_output([*map(str, command)], text=True).splitlines():
+                found = json.loads(line)
+                print({key: round(v, 2) if isinstance(v, float) else v for key, v in found.items()})
+                same = ("step", "rows", "queries")
+                known = [old for old in known if any(old[key] != found[key] for key in same)]
+                known.append(found)
     target.write_text(json.dumps(known, indent=1) + "\n")
 
 

@@ -153,14 +153,14 @@ def main():
     grown = [plan(costs, n, foreseen[1_000_000]) for n in sizes]
     measured = [
         [
-            "fit" if r["step"] == "fit" else f"30 neighbors of {r['queries']:,} rows",
+            r["step"].replace("neighbors", f"30 neighbors of {r['queries']:,} rows"),
             f"{r['rows']:,}",
             f"{r['seconds']:.0f} s",
-            size(r["peak"]),
-            size(r["private"]),
+            size(r["peak"]) if "peak" in r else "-",
+            size(r["private"]) if "private" in r else "-",
         ]
         for r in sorted(records, key=lambda r: (r["step"], r["queries"], r["rows"]))
-        if r["step"] == "neighbors" or r["queries"] == min(other["queries"] for other in records)
+        if "fit" not in r["step"] or r["queries"] == min(other["queries"] for other in records)
     ]
     found = {
         "measured": table(["step", "rows", "time", "peak memory", "of it private"], measured),

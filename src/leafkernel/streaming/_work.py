@@ -79,11 +79,14 @@ class Work:
         file = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             os.close(file)
             raise BlockingIOError(
                 f"{folder} is in use: the same work is under way in another process or thread."
             ) from None
+        except OSError:  # a file system without locks
+            os.close(file)
+            return
         weakref.finalize(self, os.close, file)
 
     def note(self, **done: Any) -> None:
