@@ -24,7 +24,7 @@ INTERRUPTED = textwrap.dedent(
     # Where the tests run in the background of a shell, it is ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # Work of several minutes, far more than the test waits.
-    leaves = np.random.default_rng(0).integers(0, 2, (60_000, 100))
+    leaves = np.random.default_rng(0).integers(0, 2, ({n_rows}, 100))
     prox = ForestProximity.from_leaves(leaves, n_jobs={n_jobs})
     print("ready", flush=True)
     try:
@@ -41,7 +41,8 @@ INTERRUPTED = textwrap.dedent(
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("call", ["kneighbors(n_neighbors=5)", "proximity()"])
 def test_ctrl_c_stops_native_work(n_jobs, call):
-    script = INTERRUPTED.format(n_jobs=n_jobs, call=call)
+    n_rows = 60_000 if call == "proximity()" else 600_000
+    script = INTERRUPTED.format(n_jobs=n_jobs, call=call, n_rows=n_rows)
     if call == "proximity()":  # all pairs of 60,000 would not fit; the limit is not the point here
         script = script.replace("n_jobs=", "max_memory='1TB', n_jobs=")
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as run:
@@ -53,7 +54,7 @@ def test_ctrl_c_stops_native_work(n_jobs, call):
             out, _ = run.communicate(timeout=60)
         finally:
             run.kill()
-    assert out == "interrupted\n(3, 60000)\n"
+    assert out == f"interrupted\n(3, {n_rows})\n"
     assert run.returncode == 0
 
 

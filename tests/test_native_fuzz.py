@@ -48,17 +48,20 @@ def with_ids(rows):
 ROWS = {
     "sort": True,
     "most_entries": 10**6,
+    "loop": "planes",
     "n_threads": 2,
     "wide_indices": False,
     "on_progress": None,
 }
-NEAREST = {"by_magnitude": False, "loop": "planes", "n_threads": 2, "on_progress": None}
+NEAREST = {"by_magnitude": False, "loop": "bounds", "n_threads": 2, "on_progress": None}
+BY_PLANES = {**NEAREST, "loop": "planes"}
 
 
 def call(name, plain, *args, **known):
     """Call the core with a plain product, of which it has checked nothing yet."""
     product = SimpleNamespace(**{**vars(plain), "query": with_ids(plain.query)})
-    index = core.LeafIndex(plain.reference.lists, plain.reference.by_place)
+    rows = with_ids(plain.reference.rows)
+    index = core.LeafIndex(plain.reference.lists, plain.reference.by_place, rows)
     return getattr(core, name)(product, index, *args, **known)
 
 
@@ -67,7 +70,9 @@ def as_namespace(product):
     return SimpleNamespace(
         query=rows_as_namespace(product.query),
         reference=SimpleNamespace(
-            lists=product.reference.lists, by_place=product.reference.by_place
+            lists=product.reference.lists,
+            by_place=product.reference.by_place,
+            rows=rows_as_namespace(product.reference.rows),
         ),
         by_leaf=product.by_leaf,
         scale=product.scale,
@@ -144,9 +149,11 @@ def rows_of(plain):
 CALLS = {
     "csr_rows": lambda p, n: rows_of(p),
     "nearest": lambda p, n: call("nearest", p, k=min(3, n - 1), **NEAREST),
-    "sums": lambda p, n: call("sums", p, np.ones((n, 2)), 2, None),
+    "nearest by planes": lambda p, n: call("nearest", p, k=min(3, n - 1), **BY_PLANES),
+    "dense_rows": lambda p, n: call("dense_rows", p, "planes", 2, None),
+    "sums": lambda p, n: call("sums", p, np.ones((n, 2)), "planes", 2, None),
     "apply": lambda p, n: call("apply", p, np.ones((n, 2)), 2),
-    "nonzeros": lambda p, n: call("nonzeros", p, 2, None),
+    "nonzeros": lambda p, n: call("nonzeros", p, "auto", 2, None),
     "collisions": lambda p, n: call("collisions", p, 2),
 }
 
@@ -321,9 +328,9 @@ def test_sizes_that_overflow(packed):
         assert count(lambda c=columns, f=first: core.Incidence(c, f, None, 1))
     lists = core.LeafLists(np.array([0, 0]), np.zeros(0, np.int32), None, np.zeros(0, np.int32))
     plain = as_namespace(make_product(np.random.default_rng(0), 32, 9, 1, leaves_per_tree=1))
-    plain.reference = SimpleNamespace(lists=lists, by_place=None)
-    for name, more in (("apply", ()), ("sums", (None,))):
-        assert count(lambda name=name, more=more: call(name, plain, np.empty((0, 2**59)), 1, *more))
+    plain.reference.lists, plain.reference.by_place = lists, None
+    for name, more in (("apply", (1,)), ("sums", ("auto", 1, None))):
+        assert count(lambda name=name, more=more: call(name, plain, np.empty((0, 2**59)), *more))
     empty = [np.zeros(0, kind) for kind in (np.uint64, np.uint8, np.int32)]
     none = core.PackedTrees(*empty, np.zeros(1, np.int64), np.zeros(1, np.int64), 5, 0)
     X = np.empty((2**40, 0), np.float32)

@@ -1,4 +1,4 @@
-"""Neighbors by bit planes are those of the list loop, to the last bit, on every instruction set."""
+"""Every loop finds what the list loop does, to the last bit, on every instruction set."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ from numpy.testing import assert_array_equal
 from sklearn.datasets import load_digits, load_wine
 from sklearn.ensemble import RandomForestClassifier
 
-from leafkernel import ForestProximity, WeightScheme
+from leafkernel import Batches, ForestProximity, WeightScheme
 from leafkernel._native import simd
 from leafkernel.engines import NativeEngine
 from leafkernel.schemes import Weighting
@@ -30,11 +30,36 @@ class LeafWeights(WeightScheme):
         return Weighting(by_leaf=factor)
 
 
+LOOPS = ["auto", "planes", "bounds"]
+
+
 def assert_same_nearest(product, k, n_threads=2):
-    loops = [NativeEngine(n_threads, loop=loop) for loop in ("planes", "lists")]
-    found, expected = (engine.nearest(product, k) for engine in loops)
-    for one, other in zip(found, expected, strict=True):
-        assert_array_equal(one, other)
+    expected = NativeEngine(n_threads, loop="lists").nearest(product, k)
+    for loop in LOOPS:
+        found = NativeEngine(n_threads, loop=loop).nearest(product, k)
+        for one, other in zip(found, expected, strict=True):
+            assert_array_equal(one, other, err_msg=loop)
+
+
+def assert_same_rows(product, n_threads=2):
+    """Compare all results that are made of rows."""
+    lists = NativeEngine(n_threads, loop="lists")
+    expected = lists.rows(product)
+    values = np.random.default_rng(0).normal(size=(product.shape[1], 2))
+    for loop in LOOPS:
+        engine = NativeEngine(n_threads, loop=loop)
+        found = engine.rows(product)
+        for name in ("indptr", "indices", "data"):
+            assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=loop)
+        unsorted = engine.rows(product, sort=False)
+        unsorted.sort_indices()
+        assert_array_equal(unsorted.indices, expected.indices)
+        assert_array_equal(engine.dense(product), expected.toarray(), err_msg=loop)
+        assert_array_equal(engine.nonzeros(product), lists.nonzeros(product), err_msg=loop)
+        # Sums add up the entries of a row in another order.
+        scale = abs(expected).sum(axis=1).max() * abs(values).max()
+        gap = engine.sums(product, values) - lists.sums(product, values)
+        assert abs(gap).max() <= 1e-12 * scale
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -48,6 +73,61 @@ def test_planes_are_lists(scheme, dtype):
         assert_same_nearest(kernel.training_product(), k)
     assert_same_nearest(kernel.training_product(slice(30, 61)), 5)
     assert_same_nearest(kernel.product(prox._samples.unseen(prox._samples.leaf[::3])), 7)
+    assert_same_rows(kernel.training_product())
+    assert_same_rows(kernel.training_product(slice(30, 61)))
+    assert_same_rows(kernel.product(prox._samples.unseen(prox._samples.leaf[::3])))
+
+
+def test_diagonals_and_symmetrized_kernels():
+    X, y = load_wine(return_X_y=True)
+    forest = RandomForestClassifier(70, max_depth=3, random_state=0).fit(X, y)
+    for diagonal in ("one", "zero"):
+        for symmetrize in (False, True):
+            prox = ForestProximity(forest, diagonal=diagonal, symmetrize=symmetrize).fit(X, y)
+            assert_same_rows(prox.kernel_.training_product())
+            assert_same_nearest(prox.kernel_.training_product(), 9)
+
+
+def test_a_dense_matrix_in_parts_and_in_batches():
+    X, y = load_wine(return_X_y=True)
+    forest = RandomForestClassifier(30, max_depth=3, random_state=0).fit(X, y)
+    prox = ForestProximity(forest, "uniform").fit(X[:100], y[:100])
+    both = prox.extend(X[100:], y[100:])
+    for fitted in (prox, both):
+        assert_array_equal(fitted.proximity(dense=True), fitted.proximity().toarray())
+        assert_array_equal(fitted.proximity(X[:7], dense=True), fitted.proximity(X[:7]).toarray())
+    batches = Batches.from_arrays(X, batch_rows=50)
+    assert_array_equal(prox.proximity(batches, dense=True), prox.proximity(X).toarray())
+    slow = ForestProximity(forest, "uniform", engine="reference").fit(X, y)
+    assert_array_equal(slow.proximity(dense=True), slow.proximity().toarray())
+
+
+def test_a_dense_matrix_that_does_not_fit():
+    prox = ForestProximity.from_leaves(np.arange(5000)[:, None], max_memory="10MB")
+    assert prox.proximity().nnz == 5000
+    with pytest.raises(MemoryError, match=r"95.4 MB, more than max_memory \(10.0 MB\)"):
+        prox.proximity(dense=True)
+    with pytest.raises(TypeError, match="dense"):
+        prox.proximity(dense="yes")
+
+
+def test_rows_that_are_similar_to_few():
+    leaves = np.arange(200)[:, None] // 3 + np.zeros((1, 5), int)
+    prox = ForestProximity.from_leaves(leaves, weight_scheme="kerf")
+    assert_same_nearest(prox.kernel_.training_product(), 8)
+
+
+@given(st.integers(1, 20), st.integers(0, 2**32 - 1), st.sampled_from(["kerf", "gap"]))
+def test_leaves_of_all_sizes(k, seed, scheme):
+    rng = np.random.default_rng(seed)
+    leaves = (rng.pareto(0.7, (400, 30)) * 3).astype(int).clip(0, 100)
+    in_bag = rng.poisson(1.0, leaves.shape).astype(np.uint8)
+    in_bag[:, 0] = 0
+    in_bag[::7] *= 60  # one draw may weigh more than many others
+    prox = ForestProximity.from_leaves(leaves, in_bag=in_bag, weight_scheme=scheme)
+    assert_same_nearest(prox.kernel_.training_product(), k)
+    new = prox._samples.unseen(prox._samples.leaf[rng.integers(0, 400, 70)])
+    assert_same_nearest(prox.kernel_.product(new), k)
 
 
 @given(
@@ -55,7 +135,7 @@ def test_planes_are_lists(scheme, dtype):
     st.integers(1, 40),
     st.integers(1, 6),
     st.integers(0, 2**32 - 1),
-    st.sampled_from(["uniform", "kerf", "gap"]),
+    st.sampled_from(SCHEMES),
 )
 def test_any_leaves(n, n_trees, n_leaves, seed, scheme):
     rng = np.random.default_rng(seed)
@@ -67,10 +147,12 @@ def test_any_leaves(n, n_trees, n_leaves, seed, scheme):
     )
     k = int(rng.integers(1, n)) if n > 1 else 1
     product = prox.kernel_.training_product()
+    assert_same_rows(product)
     if n > 1:
         assert_same_nearest(product, k)
     new = prox._samples.unseen(prox._samples.leaf[rng.integers(0, n, 50)])
     assert_same_nearest(prox.kernel_.product(new), min(k, n))
+    assert_same_rows(prox.kernel_.product(new))
 
 
 def test_more_samples_than_a_chunk():
@@ -117,9 +199,9 @@ ON_ONE = dedent(
     for scheme in ("uniform", "kerf"):
         prox = ForestProximity.from_leaves(leaves, weight_scheme=scheme)
         product = prox.kernel_.training_product()
-        a = NativeEngine(loop="planes").nearest(product, 12)
-        b = NativeEngine(loop="lists").nearest(product, 12)
-        assert all(map(np.array_equal, a, b))
+        planes, lists = NativeEngine(loop="planes"), NativeEngine(loop="lists")
+        assert all(map(np.array_equal, planes.nearest(product, 12), lists.nearest(product, 12)))
+        assert np.array_equal(planes.dense(product), lists.dense(product))
     print(simd())
     """
 )

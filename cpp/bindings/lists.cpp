@@ -154,7 +154,8 @@ void register_lists(nb::module_& module) {
                            locked_in_place(state[2]), 1);
         });
     nb::class_<HeldIndex>(module, "LeafIndex")
-        .def(nb::init<nb::object, nb::object>(), "lists"_a, "by_place"_a.none());
+        .def(nb::init<nb::object, nb::object, const nb::object&>(), "lists"_a, "by_place"_a.none(),
+             "rows"_a.none() = nb::none());
     nb::class_<HeldLists>(module, "LeafLists")
         .def("__init__", &make_lists, "offsets"_a, "members"_a, "weights"_a.none(), "sample_at"_a)
         .def_ro("offsets", &HeldLists::offsets)

@@ -53,20 +53,6 @@ struct HeldLists {
     }
 };
 
-// What the native engine prepares of an index, and keeps.
-struct HeldIndex {
-    nb::object lists, by_place;
-    LeafIndex view;
-    Arrays arrays;
-
-    HeldIndex(nb::object lists_, nb::object by_place_)
-        : lists(std::move(lists_)), by_place(std::move(by_place_)) {
-        static_cast<LeafLists&>(view) = nb::cast<const HeldLists&>(lists).view;
-        view.by_place = arrays.view<double>(by_place, "by_place");
-        require_optional(view.by_place, view.sample_at.size(), "by_place");
-    }
-};
-
 // Rows and their weights, from an object with `incidence`, `present`, `weights` and `by_row`.
 inline WeighedRows read_rows(Arrays& arrays, const nb::object& source) {
     WeighedRows rows;
@@ -79,5 +65,24 @@ inline WeighedRows read_rows(Arrays& arrays, const nb::object& source) {
     check_weights(rows);
     return rows;
 }
+
+// What the native engine prepares of an index, and keeps.
+struct HeldIndex {
+    nb::object lists, by_place;
+    LeafIndex view;
+    Arrays arrays;
+
+    HeldIndex(nb::object lists_, nb::object by_place_, const nb::object& rows)
+        : lists(std::move(lists_)), by_place(std::move(by_place_)) {
+        static_cast<LeafLists&>(view) = nb::cast<const HeldLists&>(lists).view;
+        view.by_place = arrays.view<double>(by_place, "by_place");
+        require_optional(view.by_place, view.sample_at.size(), "by_place");
+        if (rows.is_none()) return;
+        view.rows = read_rows(arrays, rows);
+        require(view.rows.n_rows() == view.n_samples() &&
+                    view.rows.incidence.n_columns() == view.n_leaves(),
+                "the rows are not those that are listed");
+    }
+};
 
 }  // namespace leafkernel::bindings

@@ -8,7 +8,7 @@
 #include "leafkernel/checks.hpp"
 #include "leafkernel/csr_rows.hpp"
 #include "leafkernel/matvec.hpp"
-#include "leafkernel/nearest_by_planes.hpp"
+#include "leafkernel/nearest.hpp"
 #include "leafkernel/reducers.hpp"
 #include "lists.hpp"
 
@@ -77,7 +77,9 @@ nb::tuple to_python(CsrMatrix<From, Value> matrix) {
 }
 
 nb::tuple rows_of(const nb::object& source, const HeldIndex& index, bool sorted, Offset most_entries,
-                  int n_threads, bool wide_indices, const nb::object& on_progress) {
+                  const std::string& loop_name, int n_threads, bool wide_indices,
+                  const nb::object& on_progress) {
+    const Loop loop = find_loop(loop_name);
     const HeldProduct held = read_product(source, index);
     const Product& product = held.view;
     const Monitor monitor = make_monitor(on_progress);
@@ -85,7 +87,8 @@ nb::tuple rows_of(const nb::object& source, const HeldIndex& index, bool sorted,
         using Value = decltype(zero);
         const auto compute = [&](auto index) {
             const nb::gil_scoped_release no_gil;
-            return csr_rows<decltype(index), Value>(product, sorted, most_entries, n_threads, monitor);
+            return csr_rows<decltype(index), Value>(product, sorted, most_entries, n_threads, monitor,
+                                                    loop);
         };
         if (wide_indices) return to_python<std::int64_t>(compute(std::int64_t{}));
         auto matrix = compute(std::int32_t{});
@@ -96,8 +99,9 @@ nb::tuple rows_of(const nb::object& source, const HeldIndex& index, bool sorted,
     });
 }
 
-nb::tuple nearest(const nb::object& source, const HeldIndex& index, Offset k, bool by_magnitude,
-                  const std::string& loop, int n_threads, const nb::object& on_progress) {
+nb::tuple nearest_of(const nb::object& source, const HeldIndex& index, Offset k, bool by_magnitude,
+                     const std::string& loop_name, int n_threads, const nb::object& on_progress) {
+    const Loop loop = find_loop(loop_name);
     const HeldProduct held = read_product(source, index);
     const Product& product = held.view;
     const bool has_own = std::ranges::any_of(product.own, [](SampleId place) { return place >= 0; });
@@ -110,13 +114,8 @@ nb::tuple nearest(const nb::object& source, const HeldIndex& index, Offset k, bo
         Buffer<std::int64_t> samples(n_rows * k);
         {
             const nb::gil_scoped_release no_gil;
-            const bool suits = loop != "lists" && k > 0 && detail::planes_suit<decltype(zero)>(product);
-            if (suits && (loop == "planes" || detail::planes_pay(product, k))) {
-                nearest_by_planes(product, k, similarities.data(), samples.data(), n_threads, monitor);
-            } else {
-                top_k(product, k, similarities.data(), samples.data(), n_threads, monitor,
-                      by_magnitude);
-            }
+            leafkernel::nearest(product, k, by_magnitude, similarities.data(), samples.data(), loop,
+                                n_threads, monitor);
         }
         const auto rows = static_cast<std::size_t>(n_rows);
         const auto columns = static_cast<std::size_t>(k);
@@ -147,13 +146,14 @@ nb::object times_dense(const Product& product, const Array<double>& values, Comp
 }
 
 nb::object sums(const nb::object& source, const HeldIndex& index, const Array<double>& values,
-                int n_threads, const nb::object& on_progress) {
+                const std::string& loop_name, int n_threads, const nb::object& on_progress) {
+    const Loop loop = find_loop(loop_name);
     const HeldProduct held = read_product(source, index);
     const Product& product = held.view;
     const Monitor monitor = make_monitor(on_progress);
     return in_type_of(source, [&](auto zero) {
         return times_dense(product, values, [&](auto in, Offset n_columns, double* out) {
-            weighted_sums<decltype(zero)>(product, in, n_columns, out, n_threads, monitor);
+            weighted_sums<decltype(zero)>(product, in, n_columns, out, n_threads, monitor, loop);
         });
     });
 }
@@ -170,8 +170,27 @@ nb::object apply_to(const nb::object& source, const HeldIndex& index, const Arra
     });
 }
 
-nb::object nonzeros(const nb::object& source, const HeldIndex& index, int n_threads,
-                    const nb::object& on_progress) {
+nb::object dense_rows(const nb::object& source, const HeldIndex& index, const std::string& loop_name,
+                      int n_threads, const nb::object& on_progress) {
+    const Loop loop = find_loop(loop_name);
+    const HeldProduct held = read_product(source, index);
+    const Product& product = held.view;
+    const Monitor monitor = make_monitor(on_progress);
+    const Offset n_rows = product.query.n_rows(), n_columns = product.reference.n_samples();
+    return in_type_of(source, [&](auto zero) {
+        auto matrix = Buffer<decltype(zero)>::zeros(n_rows * n_columns);
+        {
+            const nb::gil_scoped_release no_gil;
+            fill_dense(product, matrix.data(), n_threads, monitor, loop);
+        }
+        return to_numpy(std::move(matrix),
+                        {static_cast<std::size_t>(n_rows), static_cast<std::size_t>(n_columns)});
+    });
+}
+
+nb::object nonzeros(const nb::object& source, const HeldIndex& index, const std::string& loop_name,
+                    int n_threads, const nb::object& on_progress) {
+    const Loop loop = find_loop(loop_name);
     const HeldProduct held = read_product(source, index);
     const Product& product = held.view;
     const Monitor monitor = make_monitor(on_progress);
@@ -179,7 +198,7 @@ nb::object nonzeros(const nb::object& source, const HeldIndex& index, int n_thre
         Buffer<std::int64_t> counts(product.query.n_rows());
         {
             const nb::gil_scoped_release no_gil;
-            count_nonzeros<decltype(zero)>(product, counts.data(), n_threads, monitor);
+            count_nonzeros<decltype(zero)>(product, counts.data(), n_threads, monitor, loop);
         }
         return to_numpy(std::move(counts));
     });
@@ -206,14 +225,17 @@ nb::object collisions(const nb::object& source, const HeldIndex& index, int n_th
 void register_rows(nb::module_& module) {
     using namespace nb::literals;
     nb::exception<TooManyEntries>(module, "TooManyEntriesError", PyExc_MemoryError);
-    module.def("csr_rows", &rows_of, "product"_a, "index"_a, "sort"_a, "most_entries"_a, "n_threads"_a,
-               "wide_indices"_a, "on_progress"_a.none());
-    module.def("nearest", &nearest, "product"_a, "index"_a, "k"_a, "by_magnitude"_a, "loop"_a,
+    module.def("csr_rows", &rows_of, "product"_a, "index"_a, "sort"_a, "most_entries"_a, "loop"_a,
+               "n_threads"_a, "wide_indices"_a, "on_progress"_a.none());
+    module.def("dense_rows", &dense_rows, "product"_a, "index"_a, "loop"_a, "n_threads"_a,
+               "on_progress"_a.none());
+    module.def("nearest", &nearest_of, "product"_a, "index"_a, "k"_a, "by_magnitude"_a, "loop"_a,
                "n_threads"_a, "on_progress"_a.none());
-    module.def("sums", &sums, "product"_a, "index"_a, "values"_a.noconvert(), "n_threads"_a,
+    module.def("sums", &sums, "product"_a, "index"_a, "values"_a.noconvert(), "loop"_a, "n_threads"_a,
                "on_progress"_a.none());
     module.def("apply", &apply_to, "product"_a, "index"_a, "values"_a.noconvert(), "n_threads"_a);
-    module.def("nonzeros", &nonzeros, "product"_a, "index"_a, "n_threads"_a, "on_progress"_a.none());
+    module.def("nonzeros", &nonzeros, "product"_a, "index"_a, "loop"_a, "n_threads"_a,
+               "on_progress"_a.none());
     module.def("simd", [] { return plane_kernels().name; });
     module.def("compiler", [] { return compiler; });
     module.def("collisions", &collisions, "product"_a, "index"_a, "n_threads"_a);

@@ -65,7 +65,7 @@ struct RandomProduct {
 
     struct Options {
         Kind query = Kind::ones, reference = Kind::ones;
-        bool factors = false, diagonal = false, oob = false, wide = false;
+        bool factors = false, diagonal = false, oob = false, wide = false, ordered = false;
         double density = 0.7;
     };
 
@@ -88,7 +88,7 @@ struct RandomProduct {
         // Any order of the samples and of the rows gives the same results.
         for (SampleId sample = 0; sample < n_samples; ++sample) sample_at.push_back(sample);
         for (Offset row = 0; row < n_rows; ++row) row_order.push_back(row);
-        std::shuffle(sample_at.begin(), sample_at.end(), random);
+        if (!options.ordered) std::shuffle(sample_at.begin(), sample_at.end(), random);
         std::shuffle(row_order.begin(), row_order.end(), random);
         leaf_offsets.push_back(0);
         for (Offset t = 0; t <= n_trees; ++t) first_leaves.push_back(t * leaves_per_tree);
@@ -151,7 +151,8 @@ struct RandomProduct {
         product.query = query();
         product.reference = {
             {leaf_offsets, members, {member_counts, member_floats, member_doubles}, sample_at},
-            by_place};
+            by_place,
+            samples()};
         product.by_leaf = by_leaf;
         product.scale = 0.5;
         product.row_order = row_order;

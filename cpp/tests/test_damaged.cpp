@@ -213,7 +213,7 @@ Counts damage_ragged_rows() {
             std::vector<SampleId> members(static_cast<std::size_t>(begins.back()));
             list_members<float>(product.query, sample_at, begins, members.data(), nullptr, n_threads,
                                 {});
-            product.reference = {{begins, members, {}, sample_at}, {}};
+            product.reference = {{begins, members, {}, sample_at}, {}, {}};
             product.row_order = order;
             check_lists(product.reference);
             check_product(product);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "leafkernel/nearest_by_planes.hpp"
+#include "leafkernel/nearest.hpp"
 #include "leafkernel/reducers.hpp"
 
 using namespace leafkernel;
@@ -99,21 +99,31 @@ void a_bound_is_kept(const Planes& planes, std::mt19937& random) {
     }
 }
 
+void sums_are_read(const Planes& planes) {
+    std::vector<std::uint16_t> sums(n_columns);
+    plane_kernels().read(planes.bits.data(), n_words, planes.n_planes, n_words, sums.data());
+    for (Offset c = 0; c < n_columns; ++c) CHECK(sums[c] == planes.sums[c]);
+}
+
 template <class Value>
-void neighbors_are_those_of_lists(const RandomProduct& random, int n_threads) {
+void loops_find_the_same(const RandomProduct& random, int n_threads) {
     const auto product = random.view();
-    CHECK(detail::planes_suit<Value>(product));
+    CHECK(detail::knows_samples(product));
     const Offset k = std::min<Offset>(5, random.n_samples - 1);
-    std::vector<Value> values[2];
-    std::vector<std::int64_t> samples[2];
-    for (int i = 0; i < 2; ++i) {
-        values[i].resize(static_cast<std::size_t>(random.n_rows * k));
-        samples[i].resize(values[i].size());
+    const auto n_entries = static_cast<std::size_t>(random.n_rows * k);
+    std::vector<Value> expected(n_entries), values(n_entries);
+    std::vector<std::int64_t> expected_samples(n_entries), samples(n_entries);
+    std::vector<Value> matrix(static_cast<std::size_t>(random.n_rows * random.n_samples));
+    fill_dense(product, matrix.data(), n_threads, {}, Loop::lists);
+    top_k(product, k, expected.data(), expected_samples.data(), n_threads, {}, false, Loop::lists);
+    for (const Loop loop : {Loop::automatic, Loop::planes, Loop::bounds}) {
+        nearest(product, k, false, values.data(), samples.data(), loop, n_threads, {});
+        CHECK(values == expected);
+        CHECK(samples == expected_samples);
+        std::vector<Value> found(matrix.size());
+        fill_dense(product, found.data(), n_threads, {}, loop);
+        CHECK(found == matrix);
     }
-    top_k(product, k, values[0].data(), samples[0].data(), n_threads, {});
-    nearest_by_planes(product, k, values[1].data(), samples[1].data(), n_threads, {});
-    CHECK(values[0] == values[1]);
-    CHECK(samples[0] == samples[1]);
 }
 
 }  // namespace
@@ -131,6 +141,7 @@ int main() {
         sums_are_sums(planes);
         the_largest_are_found(planes, random);
         a_bound_is_kept(planes, random);
+        sums_are_read(planes);
     }
     for (const Kind query : {Kind::ones, Kind::flags}) {
         for (const Kind reference : {Kind::ones, Kind::flags, Kind::counts}) {
@@ -141,10 +152,15 @@ int main() {
                     const double weight = unit(random);
                     product.by_leaf.push_back(weight < 0.2 ? 0.0 : weight * weight);
                 }
-                neighbors_are_those_of_lists<float>(product, 1);
-                neighbors_are_those_of_lists<double>(product, 3);
+                CHECK(detail::bounds_hold<float>(product.view()));
+                loops_find_the_same<float>(product, 1);
+                loops_find_the_same<double>(product, 3);
             }
         }
+    }
+    for (const bool oob : {false, true}) {  // in the order of samples, planes are used for rows as well
+        RandomProduct product(8, 60, 1300, 40, {.diagonal = true, .oob = oob, .ordered = true});
+        loops_find_the_same<float>(product, 2);
     }
     std::cout << plane_kernels().name << "\n";
 }

@@ -27,7 +27,9 @@ class Incidence:
     def rows(self, begin: int, end: int) -> Incidence: ...
 
 class LeafIndex:
-    def __init__(self, lists: LeafLists, by_place: npt.NDArray[np.float64] | None) -> None: ...
+    def __init__(
+        self, lists: LeafLists, by_place: npt.NDArray[np.float64] | None, rows: WeighedRows | None
+    ) -> None: ...
 
 class LeafLists:
     def __init__(
@@ -100,6 +102,7 @@ def csr_rows(
     index: LeafIndex,
     sort: bool,
     most_entries: int,
+    loop: str,
     n_threads: int,
     wide_indices: bool,
     on_progress: OnProgress | None,
@@ -117,14 +120,18 @@ def sums(
     product: Product,
     index: LeafIndex,
     values: npt.NDArray[np.float64],
+    loop: str,
     n_threads: int,
     on_progress: OnProgress | None,
 ) -> npt.NDArray[np.float64]: ...
+def dense_rows(
+    product: Product, index: LeafIndex, loop: str, n_threads: int, on_progress: OnProgress | None
+) -> npt.NDArray[Any]: ...
 def apply(
     product: Product, index: LeafIndex, values: npt.NDArray[np.float64], n_threads: int
 ) -> npt.NDArray[np.float64]: ...
 def nonzeros(
-    product: Product, index: LeafIndex, n_threads: int, on_progress: OnProgress | None
+    product: Product, index: LeafIndex, loop: str, n_threads: int, on_progress: OnProgress | None
 ) -> npt.NDArray[np.int64]: ...
 def collisions(product: Product, index: LeafIndex, n_threads: int) -> npt.NDArray[np.int64]: ...
 def simd() -> str: ...

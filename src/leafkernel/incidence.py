@@ -160,6 +160,16 @@ class Incidence(FieldsState):
             first[rows] = self.columns[at]
         return _locked(np.argsort(first, kind="stable"))
 
+    def shared_columns(self) -> float:
+        """Return how many columns two rows share on average, estimated from a few groups."""
+        n_groups = len(self.coordinates.first) - 1
+        if self.offsets is not None or not self.n_rows or not n_groups:
+            return 0.0
+        probed = np.unique(np.linspace(0, n_groups - 1, 4).astype(int))
+        sizes = [np.unique(self.columns[:, g], return_counts=True)[1] for g in probed]
+        shares = [float(np.sum((size / self.n_rows) ** 2)) for size in sizes]
+        return float(np.mean(shares)) * n_groups
+
     def twice(self) -> Incidence:
         """Return rows that have each column and its double behind all columns."""
         both = self.coordinates.twice

@@ -152,6 +152,8 @@ class LeafKernel(FieldsState):
     def row_order(self) -> npt.NDArray[np.int64]:
         """Return the order to compute all training samples in."""
         order = self.index.sample_at.astype(np.int64)
+        if isinstance(self.index, LeafIndex) and (np.diff(order) > 0).all():
+            return self.query.incidence.locality_order()
         order.flags.writeable = False  # the core follows it
         return order
 

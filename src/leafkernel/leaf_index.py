@@ -284,12 +284,19 @@ class ForestStats(FieldsState):
         return features[offsets[leaf] : offsets[leaf + 1]]
 
 
+# Two rows that share so many columns on average share some under every scheme.
+_FULL_ROWS = 4.0
+
+
 def list_by_leaf(
     rows: WeighedRows, sample_at: npt.NDArray[np.int32] | None = None, *, n_threads: int = 1
 ) -> core.LeafLists:
     """List samples by leaf, at the places of an order, by default one that is good."""
     if sample_at is None:
-        sample_at = rows.incidence.locality_order().astype(np.int32)
+        # Where rows of P are nearly full, they come in the order of places and need no sorting.
+        keep_order = rows.incidence.shared_columns() > _FULL_ROWS
+        order = np.arange(rows.n_rows) if keep_order else rows.incidence.locality_order()
+        sample_at = order.astype(np.int32)
     return core.list_by_leaf(rows, sample_at, n_threads)
 
 
@@ -324,6 +331,8 @@ class LeafIndex(FieldsState):
         Factor of each leaf.
     scale : float
         Factor for all.
+    rows : WeighedRows, optional
+        The same samples by row, where they are at hand.
     """
 
     lists: core.LeafLists
@@ -331,6 +340,7 @@ class LeafIndex(FieldsState):
     by_place: npt.NDArray[np.float64] | None
     by_leaf: npt.NDArray[np.float64] | None
     scale: float
+    rows: WeighedRows | None = None
 
     @classmethod
     def of(
@@ -362,6 +372,7 @@ class LeafIndex(FieldsState):
             by_place=None if by_row is None else by_row[sample_at],
             by_leaf=rows.weighting.by_leaf,
             scale=rows.weighting.scale,
+            rows=rows,
         )
 
     def like(self, rows: WeighedRows, *, n_threads: int = 1) -> LeafIndex:
@@ -400,7 +411,7 @@ class LeafIndex(FieldsState):
 
     def with_samples(self, sample_at: npt.NDArray[np.int32]) -> LeafIndex:
         """Return the same index under other numbers of the samples."""
-        return replace(self, lists=self.lists.with_samples(sample_at))
+        return replace(self, lists=self.lists.with_samples(sample_at), rows=None)
 
     def prepared(self, engine: Preparer) -> Any:
         """Return what an engine made of this index. It is made once, and kept here."""

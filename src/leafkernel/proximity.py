@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import sys
@@ -46,7 +47,13 @@ from leafkernel._validation import (
     warn,
 )
 from leafkernel.batches import Batches
-from leafkernel.engines import Engine, TooManyEntriesError, find_engine
+from leafkernel.engines import (
+    NO_LIMIT,
+    Engine,
+    TooManyEntriesError,
+    dense_rows,
+    find_engine,
+)
 from leafkernel.forecast import TOO_LARGE_ADVICE, Forecast, csr_bytes, forecast, most_nonzeros
 from leafkernel.incidence import WeighedRows
 from leafkernel.inside import Inside, check_averages, no_maps, weighted_means
@@ -624,7 +631,9 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         return prox
 
     @_lazily
-    def proximity(self, X: Any = None, *, sort: bool = True) -> csr_array:
+    def proximity(
+        self, X: Any = None, *, sort: bool = True, dense: bool = False
+    ) -> csr_array | Array:
         """Return the proximities of samples to the training samples.
 
         Parameters
@@ -635,11 +644,15 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         sort : bool, default=True
             Whether columns are ascending in each row. Without, it takes less time; SciPy sorts
             such a matrix itself where it must.
+        dense : bool, default=False
+            Whether to return an ordinary array instead of a sparse one. Under shallow trees and
+            boosted models most proximities are not zero, and a sparse array takes twice the
+            memory.
 
         Returns
         -------
-        csr_array of shape (m, n)
-            P, without explicit zeros.
+        csr_array or ndarray of shape (m, n)
+            P. A sparse array holds no explicit zeros.
 
         Raises
         ------
@@ -647,13 +660,18 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             If P would pass ``max_memory``.
         """
         check_flag("sort", sort)
+        check_flag("dense", dense)
         if isinstance(X, Batches):
-            return X.joined(lambda rows: self.proximity(rows, sort=sort))
+            return X.joined(lambda rows: self.proximity(rows, sort=sort, dense=dense))
         inside = Inside.of(self)
         product, prox, engine = inside.product(X), inside.prox, inside.engine
         limit = prox._limit()
-        most = prox._most_entries(product, engine, limit)
+        most = NO_LIMIT if dense else prox._most_entries(product, engine, limit)
+        if dense and (size := math.prod(product.shape) * product.dtype.itemsize) > limit:
+            raise MemoryError(prox._too_large(f"{format_bytes(size)}, more", limit))
         with progress_bar("proximity", product.n_rows, enabled=prox.progress) as on_progress:
+            if dense:
+                return dense_rows(engine, product, on_progress)
             try:
                 return engine.rows(product, on_progress, sort=sort, most_entries=most)
             except TooManyEntriesError:

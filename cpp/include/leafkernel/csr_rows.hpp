@@ -56,9 +56,11 @@ private:
 // What one thread has computed of a chunk.
 template <class Value>
 struct Slab {
-    Slab(const Product& product, bool sorted_, Offset expected_rows_, EntryLimit& limit_)
-        : computer(make_row_computer<Value>(product)),
+    Slab(const Product& product, const RowPlan& plan, bool sorted_, Offset expected_rows_,
+         EntryLimit& limit_)
+        : computer(make_row_computer<Value>(product, plan)),
           sample_at(product.reference.sample_at),
+          ascending(plan.full && plan.ascending),
           sorted(sorted_),
           expected_rows(expected_rows_),
           limit(limit_),
@@ -72,8 +74,10 @@ struct Slab {
         const Offset size = computer->compute(row, last);
         limit.take(size);
         SampleId* columns = last.places.data();
-        for (Offset i = 0; i < size; ++i) columns[i] = sample_at[columns[i]];
-        if (sorted) sort(columns, last.values.data(), size);
+        if (!ascending) {
+            for (Offset i = 0; i < size; ++i) columns[i] = sample_at[columns[i]];
+            if (sorted) sort(columns, last.values.data(), size);
+        }
         ++n_rows;
         make_room(rows.used + size);
         stream_copy(columns, size, rows.places.data() + rows.used);
@@ -95,6 +99,7 @@ struct Slab {
 
     std::unique_ptr<RowComputer<Value>> computer;
     std::span<const SampleId> sample_at;
+    bool ascending;  // rows come as places, which are samples, in order
     bool sorted;
     Offset expected_rows;  // that this thread may compute of a chunk
     Offset n_rows = 0;     // computed
@@ -122,13 +127,14 @@ inline std::vector<Offset> order_in_chunks(std::span<const Offset> row_order, Of
 // Throws TooManyEntries where the matrix would have more than `most_entries`.
 template <class Index, class Value>
 CsrMatrix<Index, Value> csr_rows(const Product& product, bool sorted, Offset most_entries,
-                                 int n_threads, const Monitor& monitor) {
+                                 int n_threads, const Monitor& monitor, Loop loop = Loop::automatic) {
     using Slab = detail::Slab<Value>;
     struct Piece {  // where a row of the chunk is
         const Slab* slab;
         Offset begin;
     };
     const Offset n_rows = product.query.n_rows();
+    const auto plan = RowPlan::of(product, loop, n_threads, monitor);
     const Offset chunk_rows = detail::rows_of_chunk(n_rows);
     const auto order = detail::order_in_chunks(product.row_order, chunk_rows);
     const Offset block_size = detail::choose_block_size(product);
@@ -150,7 +156,7 @@ CsrMatrix<Index, Value> csr_rows(const Product& product, bool sorted, Offset mos
         std::atomic<std::size_t> next_slab{0};
         for_each_block(last - first, block_size, n_threads, from_first, [&] {
             auto& slab = slabs[next_slab.fetch_add(1)];
-            if (slab == nullptr) slab = std::make_unique<Slab>(product, sorted, share, limit);
+            if (slab == nullptr) slab = std::make_unique<Slab>(product, plan, sorted, share, limit);
             slab->clear();
             return [&, slab = slab.get()](Offset begin, Offset end, const auto& poll) {
                 const Offset* rows = order.data() + first;

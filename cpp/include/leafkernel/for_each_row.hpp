@@ -22,6 +22,7 @@
 #include "leafkernel/memory.hpp"
 #include "leafkernel/parallel.hpp"
 #include "leafkernel/row_accumulator.hpp"
+#include "leafkernel/row_plan.hpp"
 #include "leafkernel/views.hpp"
 
 namespace leafkernel {
@@ -121,20 +122,28 @@ private:
     }
 };
 
-// Slot: what is summed, a count or a double. Weight: type of the members' weights.
-template <class Value, class Slot, class Weight>
+// Slot: what is summed, a count or a double. Weight: type of the members' weights. Sums: how they are
+// kept.
+template <class Value, class Slot, class Weight, template <class> class Sums>
 class RowComputerOf final : public RowComputer<Value> {
     static constexpr bool counts = !std::is_same_v<Slot, double>;
     static constexpr bool weighs = !std::is_same_v<Weight, NoWeights>;
+    static constexpr bool is_full = std::is_same_v<Sums<Slot>, FullRowAccumulator<Slot>>;
 
 public:
-    RowComputerOf(const Product& product, std::span<const Weight> member_weights)
+    RowComputerOf(const Product& product, const RowPlan& plan, std::span<const Weight> member_weights)
         : product_(product),
+          plan_(plan),
           member_weights_(member_weights),
           sums_(product.reference.n_samples()),
           entries_(product.query.incidence.longest),
           next_entries_(product.query.incidence.longest),
-          visits_(static_cast<std::size_t>(product.query.incidence.longest)) {}
+          visits_(static_cast<std::size_t>(product.query.incidence.longest)) {
+        if constexpr (is_full && counts) {
+            bitmap_sums_ = BitmapSums(plan.bitmaps ? product.reference.n_samples() : 0);
+            if (plan.oob) shared_ = FullRowAccumulator<std::uint16_t>(product.reference.n_samples());
+        }
+    }
 
     void prepare(Offset next, Offset after_next) override {
         next_entries_.find(product_.query, next);
@@ -148,8 +157,7 @@ public:
 
     Offset compute(Offset row, RowBuffer<Value>& buffer) override {
         if (entries_.row != row) entries_.find(product_.query, row);
-        look_up_leaves();
-        add_lists(entries_.size);
+        add_lists(look_up_leaves());
         std::swap(entries_, next_entries_);
         const Offset at_most = buffer.used + sums_.n_used() + 1;  // one more for the diagonal
         buffer.places.reserve(at_most);
@@ -168,12 +176,21 @@ private:
         double weight;      // q · g
     };
 
-    void look_up_leaves() {
+    // Returns how many lists are to be added. Leaves that have a bitmap are added here.
+    std::size_t look_up_leaves() {
         const auto& reference = product_.reference;
         const bool has_weights = !product_.query.weights.all_one();
+        std::size_t n_lists = 0;
+        maps_.clear();
         for (std::size_t v = 0; v < entries_.size; ++v) {
             const Offset leaf = entries_.leaves[v];
-            Visit& visit = visits_[v];
+            if constexpr (is_full && counts) {
+                if (plan_.bitmaps && plan_.bitmaps->has(leaf)) {
+                    maps_.push_back(plan_.bitmaps->of(leaf, 0));
+                    continue;
+                }
+            }
+            Visit& visit = visits_[n_lists++];
             visit.begin = reference.offsets[leaf];
             visit.end = reference.offsets[leaf + 1];
             if constexpr (!counts) {
@@ -181,6 +198,10 @@ private:
                 visit.weight = q * (product_.by_leaf.empty() ? 1.0 : product_.by_leaf[leaf]);
             }
         }
+        if constexpr (is_full && counts) {
+            if (!maps_.empty()) bitmap_sums_.write(maps_, sums_.slots());
+        }
+        return n_lists;
     }
 
     void ask_for(std::size_t visit) const {
@@ -226,7 +247,12 @@ private:
             const double b = reference.by_place.empty() ? 1.0 : reference.by_place[place];
             return (factor * b) * static_cast<double>(sum);
         };
-        if (product_.divides_by_shared_oob()) {
+        if (plan_.oob) {
+            const std::uint16_t* shared = count_shared_oob(row);
+            sums_.drain([&](SampleId place, Slot sum) {
+                keep(place, shared[place] > 0 ? weighed(place, sum) / shared[place] : 0.0);
+            });
+        } else if (product_.divides_by_shared_oob()) {
             const auto* mine = product_.query_oob.of(row);
             const auto& theirs = product_.reference_oob;
             sums_.drain([&](SampleId place, Slot sum) {
@@ -240,6 +266,18 @@ private:
         return size;
     }
 
+    // In how many trees each sample is out of bag together with the row.
+    const std::uint16_t* count_shared_oob(Offset row) {
+        maps_.clear();
+        for (Offset w = 0; w < product_.query_oob.words_per_sample; ++w) {
+            for (Word left = product_.query_oob.of(row)[w]; left != 0; left &= left - 1) {
+                maps_.push_back(plan_.oob->of(w * bits_per_word + std::countr_zero(left)));
+            }
+        }
+        bitmap_sums_.write(maps_, shared_.slots());
+        return shared_.slots();
+    }
+
     static bool is_finite(Value value) {  // false for NaN too
         return std::abs(value) <= std::numeric_limits<Value>::max();
     }
@@ -249,14 +287,26 @@ private:
         if (own < 0) return size;
         const auto value = static_cast<Value>(product_.diagonal[row]);
         require_finite<Value>(is_finite(value));
-        const Offset at = std::find(places, places + size, own) - places;
-        if (at == size) {
-            size += value != Value{0};
-        } else if (value == Value{0}) {  // the last entry takes its place
+        // Full rows stay in order; in others the last entry takes the place of one that goes.
+        const Offset at = is_full ? std::lower_bound(places, places + size, own) - places
+                                  : std::find(places, places + size, own) - places;
+        const bool is_there = at < size && places[at] == own;
+        if (value == Value{0}) {
+            if (!is_there) return size;
             --size;
-            places[at] = places[size];
-            values[at] = values[size];
+            if (is_full) {
+                std::copy(places + at + 1, places + size + 1, places + at);
+                std::copy(values + at + 1, values + size + 1, values + at);
+            } else {
+                places[at] = places[size];
+                values[at] = values[size];
+            }
             return size;
+        }
+        if (!is_there) {
+            std::copy_backward(places + at, places + size, places + size + 1);
+            std::copy_backward(values + at, values + size, values + size + 1);
+            ++size;
         }
         places[at] = own;
         values[at] = value;
@@ -264,17 +314,26 @@ private:
     }
 
     const Product& product_;
+    const RowPlan& plan_;
     std::span<const Weight> member_weights_;
-    RowAccumulator<Slot> sums_;
+    Sums<Slot> sums_;
     RowEntries entries_, next_entries_;
     std::vector<Visit> visits_;
+    std::vector<const Word*> maps_;
+    BitmapSums bitmap_sums_{0};
+    FullRowAccumulator<std::uint16_t> shared_{0};
 };
 
 template <class Value>
-std::unique_ptr<RowComputer<Value>> make_row_computer(const Product& product) {
-    const auto make = [&]<class Slot, class Weight>(Slot, std::span<const Weight> weights) {
-        return std::unique_ptr<RowComputer<Value>>(
-            std::make_unique<RowComputerOf<Value, Slot, Weight>>(product, weights));
+std::unique_ptr<RowComputer<Value>> make_row_computer(const Product& product, const RowPlan& plan) {
+    using Made = std::unique_ptr<RowComputer<Value>>;
+    const auto make = [&]<class Slot, class Weight>(Slot, std::span<const Weight> weights) -> Made {
+        if (plan.full) {
+            return std::make_unique<RowComputerOf<Value, Slot, Weight, FullRowAccumulator>>(
+                product, plan, weights);
+        }
+        return std::make_unique<RowComputerOf<Value, Slot, Weight, RowAccumulator>>(product, plan,
+                                                                                    weights);
     };
     const auto& weights = product.reference.weights;
     const std::span<const NoWeights> none;
@@ -294,11 +353,7 @@ std::unique_ptr<RowComputer<Value>> make_row_computer(const Product& product) {
 constexpr Offset collisions_per_block = 1 << 20;
 
 inline Offset choose_block_size(const Product& product) {
-    const Offset n_rows = product.query.n_rows();
-    const Offset n_probes = std::min<Offset>(n_rows, 64);
-    Offset collisions = 0;
-    for (Offset i = 0; i < n_probes; ++i) collisions += product.collisions(i * n_rows / n_probes);
-    const Offset per_row = std::max<Offset>(1, n_probes > 0 ? collisions / n_probes : 1);
+    const Offset per_row = std::max<Offset>(1, mean_collisions(product));
     return std::clamp<Offset>(collisions_per_block / per_row, 1, 4096);
 }
 
@@ -307,10 +362,11 @@ inline Offset choose_block_size(const Product& product) {
 // Calls reducer(row, places, values) for every row, with spans of its entries. `make_reducer()` is
 // called once on each thread.
 template <class Value, class MakeReducer>
-void for_each_row(const Product& product, int n_threads, const Monitor& monitor,
+void for_each_row(const Product& product, Loop loop, int n_threads, const Monitor& monitor,
                   MakeReducer&& make_reducer) {
+    const auto plan = RowPlan::of(product, loop, n_threads, monitor);
     auto make_worker = [&] {
-        return [&, reducer = make_reducer(), computer = detail::make_row_computer<Value>(product),
+        return [&, reducer = make_reducer(), computer = detail::make_row_computer<Value>(product, plan),
                 buffer = RowBuffer<Value>()](Offset begin, Offset end, const auto& poll) mutable {
             const auto& order = product.row_order;
             for (Offset i = begin; i < end; ++i) {

@@ -89,6 +89,18 @@ public:
     }
     ~Buffer() { std::free(data_); }
 
+    // All zero. The system has such memory at hand, and takes it where it is first written to.
+    static Buffer zeros(Offset size) {
+        Buffer buffer;
+        if (size < 0) throw std::bad_alloc();
+        const auto n = static_cast<std::size_t>(size);
+        buffer.data_ = static_cast<T*>(std::calloc(n > 0 ? n : 1, sizeof(T)));
+        if (buffer.data_ == nullptr) throw std::bad_alloc();
+        detail::ask_for_large_pages(buffer.data_, n * sizeof(T));
+        buffer.size_ = size;
+        return buffer;
+    }
+
     // Keeps what fits in both sizes; the rest is not initialised.
     void resize(Offset size) {
         // A size that no memory has must not wrap around to a small one.

@@ -15,135 +15,22 @@
 #include <span>
 #include <vector>
 
+#include "leafkernel/best_of_row.hpp"
 #include "leafkernel/for_each_row.hpp"
+#include "leafkernel/leaf_bitmaps.hpp"
 #include "leafkernel/memory.hpp"
 #include "leafkernel/parallel.hpp"
 #include "leafkernel/plane_kernels.hpp"
+#include "leafkernel/row_plan.hpp"
 #include "leafkernel/views.hpp"
 
 namespace leafkernel {
 
 namespace detail {
 
-constexpr Offset bits_per_word = 64;
-// Columns that are worked on at once: their share of the bitmaps of a block of rows stays in a cache.
-constexpr Offset words_per_tile = 64;
 constexpr Offset rows_per_block = 32;
 // The mean weight of a leaf in whole units. More make bounds tighter and take longer.
 constexpr double mean_units = 12;
-// With more leaves, sums would not fit in the planes that the kernels have.
-constexpr Offset most_visits = 4096;
-
-// Rounds up to whole vectors of any instruction set.
-inline Offset padded(Offset n_words) { return (n_words + 7) / 8 * 8; }
-
-// Memory for words, aligned for every vector.
-class Words {
-public:
-    explicit Words(Offset n = 0) : memory_(n + 8) {
-        const auto address = reinterpret_cast<std::uintptr_t>(memory_.data());
-        first_ = memory_.data() + (64 - address % 64) % 64 / sizeof(Word);
-    }
-    Word* data() { return first_; }
-    const Word* data() const { return first_; }
-
-private:
-    Buffer<Word> memory_;
-    Word* first_;
-};
-
-// Bitmaps of all leaves over the samples [first, last). Members with counts have a bitmap for each bit.
-class LeafBitmaps {
-public:
-    LeafBitmaps(const LeafLists& lists, Offset first, Offset last, int depth, int n_threads,
-                const Monitor& monitor)
-        : depth_(depth),
-          n_words_(padded((last - first + bits_per_word - 1) / bits_per_word)),
-          stride_(n_words_ % 64 == 0 ? n_words_ + 8 : n_words_),  // powers of two share cache lines
-          bits_(lists.n_leaves() * depth * stride_) {
-        for_each_block(lists.n_leaves(), 64, n_threads, monitor, [&] {
-            return [&](Offset begin, Offset end, const auto&) {
-                std::fill_n(bits_.data() + begin * depth_ * stride_, (end - begin) * depth_ * stride_,
-                            Word{0});
-                for (Offset leaf = begin; leaf < end; ++leaf) fill(lists, leaf, first, last);
-            };
-        });
-    }
-
-    int depth() const { return depth_; }
-    Offset n_words() const { return n_words_; }
-    const Word* of(Offset leaf, int bit) const {
-        return bits_.data() + (leaf * depth_ + bit) * stride_;
-    }
-
-private:
-    void fill(const LeafLists& lists, Offset leaf, Offset first, Offset last) {
-        for (Offset m = lists.offsets[leaf]; m < lists.offsets[leaf + 1]; ++m) {
-            const Offset sample = lists.sample_at[lists.members[m]];
-            if (sample < first || sample >= last) continue;
-            const Offset at = sample - first;
-            const unsigned count = lists.weights.counts.empty() ? 1u : lists.weights.counts[m];
-            for (int bit = 0; bit < depth_; ++bit) {
-                Word* map = bits_.data() + (leaf * depth_ + bit) * stride_;
-                map[at / bits_per_word] |= Word{count >> bit & 1u} << at % bits_per_word;
-            }
-        }
-    }
-
-    int depth_;
-    Offset n_words_, stride_;
-    Words bits_;
-};
-
-// The best of a row so far. The worst of them is at hand.
-template <class Value>
-class BestOfRow {
-public:
-    struct Entry {
-        Value value;
-        std::int64_t sample;
-
-        bool is_before(const Entry& other) const {
-            return value > other.value || (value == other.value && sample < other.sample);
-        }
-    };
-
-    void read(const Value* values, const std::int64_t* samples, Offset size, Offset k) {
-        entries_.clear();
-        k_ = static_cast<std::size_t>(k);
-        for (Offset i = 0; i < size; ++i) entries_.push_back({values[i], samples[i]});
-        std::make_heap(entries_.begin(), entries_.end(), before);
-    }
-
-    bool is_full() const { return entries_.size() == k_; }
-    const Entry& worst() const { return entries_.front(); }
-
-    void offer(Value value, std::int64_t sample) {
-        const Entry entry{value, sample};
-        if (is_full()) {
-            if (!entry.is_before(worst())) return;
-            std::pop_heap(entries_.begin(), entries_.end(), before);
-            entries_.back() = entry;
-        } else {
-            entries_.push_back(entry);
-        }
-        std::push_heap(entries_.begin(), entries_.end(), before);
-    }
-
-    void write(Value* values, std::int64_t* samples) {
-        std::sort(entries_.begin(), entries_.end(), before);
-        for (std::size_t i = 0; i < entries_.size(); ++i) {
-            values[i] = entries_[i].value;
-            samples[i] = entries_[i].sample;
-        }
-    }
-
-private:
-    static bool before(const Entry& a, const Entry& b) { return a.is_before(b); }
-
-    std::vector<Entry> entries_;  // a heap with the worst on top
-    std::size_t k_ = 0;
-};
 
 // Works on one block of rows after another, in the scratch memory of one thread.
 template <class Value>
@@ -302,12 +189,10 @@ private:
         });
     }
 
-    // The smallest sum of rounded weights that can still be one of the best. Values are rounded to
-    // their type, so what is equal up to its last digits counts as equal.
+    // The smallest sum of rounded weights that can still be one of the best.
     std::uint64_t enough(const Row& row) const {
         const double value = static_cast<double>(best_.worst().value) / (row.factor * row.unit);
-        const double slack = 1 - 8 * static_cast<double>(std::numeric_limits<Value>::epsilon());
-        return static_cast<std::uint64_t>(std::max(1.0, std::floor(value * slack)));
+        return static_cast<std::uint64_t>(std::max(1.0, std::floor(value * slack<Value>)));
     }
 
     Offset own_sample(Offset row) const {
@@ -386,9 +271,7 @@ private:
     Words equal_, larger_;
 };
 
-// Bitmaps of all leaves, for one chunk of samples, take at most so much memory; planes of one thread
-// should stay in its cache.
-constexpr Offset most_bitmap_bytes = Offset{1} << 27;
+// Planes of one thread should stay in its cache.
 constexpr Offset most_words_of_chunk = 256;
 
 inline Offset samples_per_chunk(const LeafLists& lists, int depth) {
@@ -403,56 +286,27 @@ inline int bitmap_depth(const LeafLists& lists) {
     return static_cast<int>(std::bit_width(any));
 }
 
-// Whether all weights are such that a bound in whole units is one, and a value is zero only if its sum
-// is.
-template <class Value>
-bool planes_suit(const Product& product) {
-    const auto& reference = product.reference;
-    if (product.divides_by_shared_oob() || !reference.by_place.empty()) return false;
-    if (!reference.weights.floats.empty() || !reference.weights.doubles.empty()) return false;
-    if (!product.query.weights.all_one() || !(product.scale > 0)) return false;
-    if (product.query.incidence.longest > most_visits) return false;
-    double least = product.scale, most = product.scale;
-    for (const auto factors : {product.by_leaf, product.query.by_row}) {
-        double low = factors.empty() ? 1.0 : std::numeric_limits<double>::max(), high = 1.0;
-        for (const double factor : factors) {
-            if (!(factor >= 0)) return false;  // NaN, too
-            if (factor > 0) low = std::min(low, factor);
-            high = std::max(high, factor);
-        }
-        least *= low;
-        most *= high;
-    }
-    return least > 4 * static_cast<double>(std::numeric_limits<Value>::min()) && std::isfinite(most);
-}
-
-// Whether planes take less time than lists, by the collisions of some rows. A collision takes about two
-// nanoseconds. So does a bitmap for each vector of 512 samples where sums are counts; a rounded weight
-// has about three bits, and a third more goes into the bounds.
-inline bool planes_pay(const Product& product, Offset k) {
+// What a row takes, in nanoseconds. A bitmap takes about two for each vector of 512 samples where sums
+// are counts; a rounded weight has about three bits, and a third more goes into the bounds. Filling the
+// bitmaps is done once for all rows.
+inline double cost_by_planes(const Product& product) {
     const Offset n_rows = product.query.n_rows(), n_samples = product.reference.n_samples();
-    if (n_rows < rows_per_block || k > n_samples / 8) return false;
     const Offset n_probes = std::min<Offset>(n_rows, 256);
-    Offset collisions = 0, visits = 0;
+    Offset visits = 0;
     for (Offset i = 0; i < n_probes; ++i) {
-        const Offset row = i * n_rows / n_probes;
         const auto& incidence = product.query.incidence;
-        collisions += product.collisions(row);
+        const Offset row = i * n_rows / n_probes;
         for (Offset e = incidence.begin(row); e < incidence.end(row); ++e)
             visits += product.query.has(e);
     }
-    constexpr double nanoseconds = 2.0;
     const int depth = bitmap_depth(product.reference);
-    const double of_map = product.counts() ? nanoseconds : 4 * nanoseconds * depth;
-    const double of_lists =
-        nanoseconds * static_cast<double>(collisions) / static_cast<double>(n_probes);
-    const double of_planes = of_map * static_cast<double>(visits) / static_cast<double>(n_probes) *
-                             static_cast<double>(n_samples) / 512;
-    // Filling the bitmaps is done once for all rows.
+    const double of_map = product.counts() ? 2.0 : 8.0 * depth;
     const Offset n_chunks = n_samples / samples_per_chunk(product.reference, depth) + 1;
-    const double filling = nanoseconds * static_cast<double>(product.reference.members.size()) *
-                           static_cast<double>(n_chunks);
-    return of_lists > of_planes + filling / static_cast<double>(n_rows);
+    const double filling =
+        2.0 * static_cast<double>(product.reference.members.size()) * static_cast<double>(n_chunks);
+    return of_map * static_cast<double>(visits) / static_cast<double>(n_probes) *
+               static_cast<double>(n_samples) / 512 +
+           filling / static_cast<double>(n_rows);
 }
 
 }  // namespace detail
@@ -473,7 +327,7 @@ void nearest_by_planes(const Product& product, Offset k, Value* values, std::int
             if (monitor) monitor((chunk * n_rows + done) / n_chunks);
         };
         const Monitor quiet = [&](Offset) { watch(0); };
-        const detail::LeafBitmaps bitmaps(lists, first, last, depth, n_threads, quiet);
+        const detail::LeafBitmaps bitmaps(lists, first, last, depth, 0, n_threads, quiet);
         for_each_block(n_rows, detail::rows_per_block, n_threads, watch, [&] {
             return [&, worker = detail::PlaneWorker<Value>(product, bitmaps, first, last, k, kernels)](
                        Offset begin, Offset end, const auto&) mutable {

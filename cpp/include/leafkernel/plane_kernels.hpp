@@ -30,6 +30,10 @@ struct PlaneKernels {
     // Keeps in `columns` those whose sum is at least a number.
     void (*at_least)(const Word* planes, std::int64_t stride, int n_planes, std::int64_t n_words,
                      std::uint64_t number, Word* columns);
+
+    // Writes the sum in each column, n_words · 64 of them. There are at most 16 planes.
+    void (*read)(const Word* planes, std::int64_t stride, int n_planes, std::int64_t n_words,
+                 std::uint16_t* sums);
 };
 
 // The kernels for the best instruction set of this processor, or for the one that the environment

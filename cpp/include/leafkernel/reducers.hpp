@@ -16,7 +16,7 @@ namespace leafkernel {
 // proximity, all exactly as a stable sort of the dense row would have them.
 template <class Value>
 void top_k(const Product& product, Offset k, Value* similarities, std::int64_t* samples, int n_threads,
-           const Monitor& monitor, bool by_magnitude = false) {
+           const Monitor& monitor, bool by_magnitude = false, Loop loop = Loop::automatic) {
     using Entry = std::pair<Value, SampleId>;
     const auto rank = [by_magnitude](Value value) { return by_magnitude ? std::abs(value) : value; };
     const auto before = [rank](const Entry& a, const Entry& b) {
@@ -24,7 +24,7 @@ void top_k(const Product& product, Offset k, Value* similarities, std::int64_t* 
         return first > second || (first == second && a.second < b.second);
     };
     const auto& sample_at = product.reference.sample_at;
-    for_each_row<Value>(product, n_threads, monitor, [&] {
+    for_each_row<Value>(product, loop, n_threads, monitor, [&] {
         return [&, best = std::vector<Entry>(), negative = std::vector<Entry>(),
                 taken = std::vector<SampleId>()](Offset row, std::span<const SampleId> places,
                                                  std::span<const Value> values) mutable {
@@ -84,8 +84,8 @@ void top_k(const Product& product, Offset k, Value* similarities, std::int64_t* 
 // P V for a dense V (n_samples, n_columns), without P.
 template <class Value>
 void weighted_sums(const Product& product, std::span<const double> values, Offset n_columns,
-                   double* sums, int n_threads, const Monitor& monitor) {
-    for_each_row<Value>(product, n_threads, monitor, [&] {
+                   double* sums, int n_threads, const Monitor& monitor, Loop loop = Loop::automatic) {
+    for_each_row<Value>(product, loop, n_threads, monitor, [&] {
         return [&](Offset row, std::span<const SampleId> places, std::span<const Value> found) {
             double* out = sums + row * n_columns;
             std::fill_n(out, n_columns, 0.0);
@@ -99,11 +99,25 @@ void weighted_sums(const Product& product, std::span<const double> values, Offse
     });
 }
 
+// P as a dense matrix (n_rows, n_samples), which is given with zeros.
+template <class Value>
+void fill_dense(const Product& product, Value* matrix, int n_threads, const Monitor& monitor,
+                Loop loop = Loop::automatic) {
+    const auto& sample_at = product.reference.sample_at;
+    const Offset n_columns = product.reference.n_samples();
+    for_each_row<Value>(product, loop, n_threads, monitor, [&] {
+        return [&](Offset row, std::span<const SampleId> places, std::span<const Value> values) {
+            Value* to = matrix + row * n_columns;
+            for (std::size_t i = 0; i < places.size(); ++i) to[sample_at[places[i]]] = values[i];
+        };
+    });
+}
+
 // The number of nonzeros of each row.
 template <class Value>
-void count_nonzeros(const Product& product, std::int64_t* counts, int n_threads,
-                    const Monitor& monitor) {
-    for_each_row<Value>(product, n_threads, monitor, [&] {
+void count_nonzeros(const Product& product, std::int64_t* counts, int n_threads, const Monitor& monitor,
+                    Loop loop = Loop::automatic) {
+    for_each_row<Value>(product, loop, n_threads, monitor, [&] {
         return [&](Offset row, std::span<const SampleId> places, std::span<const Value>) {
             counts[row] = static_cast<std::int64_t>(places.size());
         };

@@ -1,6 +1,8 @@
-// One row of P while it is being summed: a dense array of slots, and a list of those in use.
+// One row of P while it is being summed: a dense array of slots, and a list of those in use, or none
+// where most are.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -39,9 +41,14 @@ public:
     // How many slots may be in use.
     Offset n_used() const { return n_used_; }
 
-    // Calls visit(place, sum) for the slots in use, in the order in which they were first added to, and
-    // empties the row. A place that was given nothing but zeros may come more than once, with a sum
-    // of zero.
+    // Calls visit(place, sum) for the slots in use, in the order in which they were first added to.
+    template <class Visit>
+    void look(Visit&& visit) const {
+        for (Offset i = 0; i < n_used_; ++i) visit(used_[i], slots_[used_[i]]);
+    }
+
+    // Does the same, and empties the row. A place that was given nothing but zeros may come more than
+    // once, with a sum of zero.
     template <class Visit>
     void drain(Visit&& visit) {
         for (Offset i = 0; i < n_used_; ++i) {
@@ -50,6 +57,11 @@ public:
             slots_[place] = Slot{0};
             visit(place, sum);
         }
+        n_used_ = 0;
+    }
+
+    void clear() {
+        for (Offset i = 0; i < n_used_; ++i) slots_[used_[i]] = Slot{0};
         n_used_ = 0;
     }
 
@@ -62,6 +74,39 @@ private:
     std::vector<Slot> slots_;  // all zero between rows
     std::vector<SampleId> used_;
     Offset n_used_ = 0;
+};
+
+// The same for rows that are nearly full. Adding takes half the time, but every slot is visited, in the
+// order of places.
+template <class Slot>
+class FullRowAccumulator {
+public:
+    // The number of slots is rounded up to whole vectors of bits.
+    explicit FullRowAccumulator(SampleId n_samples)
+        : n_samples_(n_samples), slots_((static_cast<std::size_t>(n_samples) + 511) / 512 * 512) {}
+
+    template <class ValueAt>
+    void add(const SampleId* members, Offset begin, Offset end, ValueAt&& value_at) {
+        Slot* slots = slots_.data();
+        for (Offset m = begin; m < end; ++m) {
+            slots[members[m]] = static_cast<Slot>(slots[members[m]] + value_at(m));
+        }
+    }
+
+    Offset n_used() const { return n_samples_; }
+
+    template <class Visit>
+    void drain(Visit&& visit) {
+        for (SampleId place = 0; place < n_samples_; ++place) visit(place, slots_[place]);
+        std::fill(slots_.begin(), slots_.end(), Slot{0});
+    }
+
+    // To write sums to, all at once.
+    Slot* slots() { return slots_.data(); }
+
+private:
+    SampleId n_samples_;
+    std::vector<Slot> slots_;  // all zero between rows
 };
 
 }  // namespace leafkernel

@@ -91,6 +91,7 @@ struct LeafLists {
 // The reference samples by leaf.
 struct LeafIndex : LeafLists {
     std::span<const double> by_place;  // b; empty where it is one
+    WeighedRows rows;                  // the same samples by row; none where they are not at hand
 };
 
 // Out-of-bag flags packed 64 trees to a word, a fixed number of words for each sample.

@@ -88,12 +88,16 @@ def route(inside: Inside, X: Any) -> Samples:
     return Samples.unseen(routed(inside, kernel, X).leaf)
 
 
-def proximity(inside: Inside, X: Any = None, *, sort: bool = True) -> da.Array:
-    """Return P as an array of sparse blocks, one for each block of X and each part."""
+def proximity(inside: Inside, X: Any = None, *, sort: bool = True, dense: bool = False) -> da.Array:
+    """Return P as an array of sparse or dense blocks, one for each block of X and each part."""
     check_flag("sort", sort)
+    check_flag("dense", dense)
     ask = Ask.of(inside, X)
     blocks = ask.engine.lazy_rows(ask.product, sort=sort)
-    return grid(blocks, ask.sizes, ask.kernel.sizes, ask.kernel.dtype)
+    matrix = grid(blocks, ask.sizes, ask.kernel.sizes, ask.kernel.dtype)
+    if not dense:
+        return matrix
+    return matrix.map_blocks(csr_array.toarray, meta=np.empty((0, 0), ask.kernel.dtype))
 
 
 def kneighbors(

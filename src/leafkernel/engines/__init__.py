@@ -15,6 +15,7 @@ from scipy.sparse import csr_array
 
 from leafkernel._progress import OnProgress
 from leafkernel._validation import check_choice
+from leafkernel.engines.dense import dense_rows
 from leafkernel.engines.native import NO_LIMIT, NativeEngine, TooManyEntriesError
 from leafkernel.engines.parted import PartedEngine
 from leafkernel.engines.reference import ReferenceEngine
@@ -29,6 +30,7 @@ __all__ = [
     "PartedEngine",
     "ReferenceEngine",
     "TooManyEntriesError",
+    "dense_rows",
     "find_engine",
 ]
 
@@ -41,7 +43,8 @@ class Engine(Preparer, Protocol):
     copy on a device, is kept with the index. The engine itself can hold a connection or a
     device. ``ForestProximity(forest, engine=my_engine)`` takes any object with these methods.
     Cloning or pickling the proximity copies the engine: one that holds what cannot be copied says
-    how with ``__deepcopy__`` and ``__reduce__``.
+    how with ``__deepcopy__`` and ``__reduce__``. An engine may also have a method
+    ``dense(product, on_progress)`` that returns P as an ordinary array.
     """
 
     @property

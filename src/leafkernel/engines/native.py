@@ -29,10 +29,11 @@ class NativeEngine:
         Threads to use; the numbers do not depend on it.
     wide_indices : bool, default=False
         Whether to use 64-bit indices even where 32 bits are enough.
-    loop : {"auto", "lists", "planes"}, default="auto"
-        How to find neighbors: over lists of the members of leaves, over bitmaps of leaves summed in
-        bit planes (where the scheme allows it), or by the one that is expected to take less time.
-        The results are the same.
+    loop : {"auto", "lists", "planes", "bounds"}, default="auto"
+        How to sum rows of P and find neighbors. "lists" goes over the members of each leaf.
+        "planes" adds up bitmaps of large leaves, where the scheme allows it. "bounds" looks for
+        neighbors in the heaviest leaves first, and stops when the others cannot change the
+        answer. "auto" takes the one that is expected to be fastest. The results are the same.
     """
 
     n_threads: int = 1
@@ -42,7 +43,7 @@ class NativeEngine:
 
     def prepare(self, index: LeafIndex) -> core.LeafIndex:
         """Check an index and keep its arrays, for every product to come."""
-        return core.LeafIndex(index.lists, index.by_place)
+        return core.LeafIndex(index.lists, index.by_place, index.rows)
 
     def on_one_thread(self) -> NativeEngine:
         """Return the same engine on one thread."""
@@ -62,6 +63,7 @@ class NativeEngine:
             self._index(product),
             sort,
             most_entries,
+            self.loop,
             self.n_threads,
             self.wide_indices,
             on_progress,
@@ -69,6 +71,12 @@ class NativeEngine:
         matrix = csr_array(arrays, shape=product.shape)
         matrix.has_canonical_format = matrix.has_sorted_indices = sort
         return matrix
+
+    def dense(self, product: Product, on_progress: OnProgress | None = None) -> npt.NDArray[Any]:
+        """Return P as a dense array, shape (m, n)."""
+        return core.dense_rows(
+            product, self._index(product), self.loop, self.n_threads, on_progress
+        )
 
     def nearest(
         self,
@@ -91,7 +99,12 @@ class NativeEngine:
     ) -> npt.NDArray[np.float64]:
         """Return P @ values, shape (m, c)."""
         return core.sums(
-            product, self._index(product), np.ascontiguousarray(values), self.n_threads, on_progress
+            product,
+            self._index(product),
+            np.ascontiguousarray(values),
+            self.loop,
+            self.n_threads,
+            on_progress,
         )
 
     def apply(self, product: Product, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -108,7 +121,7 @@ class NativeEngine:
         self, product: Product, on_progress: OnProgress | None = None
     ) -> npt.NDArray[np.int64]:
         """Return the number of nonzeros of each row, shape (m,)."""
-        return core.nonzeros(product, self._index(product), self.n_threads, on_progress)
+        return core.nonzeros(product, self._index(product), self.loop, self.n_threads, on_progress)
 
     def _index(self, product: Product) -> core.LeafIndex:
         index: core.LeafIndex = product.index.prepared(self)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array, hstack
 
 from leafkernel._progress import OnProgress
+from leafkernel.engines.dense import dense_rows
 from leafkernel.engines.native import NO_LIMIT
 from leafkernel.leaf_index import LeafIndex
 from leafkernel.parts import Nearest, nearest_of_both, parts_of, products
@@ -65,6 +66,13 @@ class PartedEngine:
             blocks.append(self.inner.rows(part, watch, sort=sort, most_entries=left))
         matrix = csr_array(hstack(blocks, format="csr"))
         matrix.has_canonical_format = matrix.has_sorted_indices = sort
+        return matrix
+
+    def dense(self, product: Product, on_progress: OnProgress | None = None) -> npt.NDArray[Any]:
+        """Return P as an ordinary array, shape (m, n)."""
+        matrix = np.empty(product.shape, product.dtype)
+        for columns, part, watch in _watched(product, on_progress):
+            matrix[:, columns] = dense_rows(self.inner, part, watch)
         return matrix
 
     def nearest(

@@ -371,4 +371,4 @@ class ForestKernel(Kernel):
 
 
 def _dense(prox: ForestProximity, X: Any) -> npt.NDArray[np.float64]:
-    return np.asarray(prox.proximity(X).toarray(), dtype=np.float64)
+    return np.asarray(prox.proximity(X, dense=True), dtype=np.float64)

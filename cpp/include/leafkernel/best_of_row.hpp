@@ -1,0 +1,91 @@
+// The k best of one row, and when bounds are enough to find them.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "leafkernel/row_plan.hpp"
+#include "leafkernel/views.hpp"
+
+namespace leafkernel::detail {
+
+// The best of a row so far. The worst of them is at hand.
+template <class Value>
+class BestOfRow {
+public:
+    struct Entry {
+        Value value;
+        std::int64_t sample;
+
+        bool is_before(const Entry& other) const {
+            return value > other.value || (value == other.value && sample < other.sample);
+        }
+    };
+
+    void read(const Value* values, const std::int64_t* samples, Offset size, Offset k) {
+        entries_.clear();
+        k_ = static_cast<std::size_t>(k);
+        for (Offset i = 0; i < size; ++i) entries_.push_back({values[i], samples[i]});
+        std::make_heap(entries_.begin(), entries_.end(), before);
+    }
+
+    bool is_full() const { return entries_.size() == k_; }
+    const Entry& worst() const { return entries_.front(); }
+
+    void offer(Value value, std::int64_t sample) {
+        const Entry entry{value, sample};
+        if (is_full()) {
+            if (!entry.is_before(worst())) return;
+            std::pop_heap(entries_.begin(), entries_.end(), before);
+            entries_.back() = entry;
+        } else {
+            entries_.push_back(entry);
+        }
+        std::push_heap(entries_.begin(), entries_.end(), before);
+    }
+
+    void write(Value* values, std::int64_t* samples) {
+        std::sort(entries_.begin(), entries_.end(), before);
+        for (std::size_t i = 0; i < entries_.size(); ++i) {
+            values[i] = entries_[i].value;
+            samples[i] = entries_[i].sample;
+        }
+    }
+
+private:
+    static bool before(const Entry& a, const Entry& b) { return a.is_before(b); }
+
+    std::vector<Entry> entries_;  // a heap with the worst on top
+    std::size_t k_ = 0;
+};
+
+// Values are rounded to their type, so what is equal up to its last digits may count as equal.
+template <class Value>
+constexpr double slack = 1 - 8 * static_cast<double>(std::numeric_limits<Value>::epsilon());
+
+// Whether sums of weights only grow, and a value is zero only if its sum is: then a bound on the leaves
+// that are left is one on the value.
+template <class Value>
+bool bounds_hold(const Product& product) {
+    const auto& reference = product.reference;
+    if (product.divides_by_shared_oob() || !reference.by_place.empty()) return false;
+    if (!reference.weights.floats.empty() || !reference.weights.doubles.empty()) return false;
+    if (!product.query.weights.all_one() || !(product.scale > 0)) return false;
+    if (product.query.incidence.longest > most_visits) return false;
+    double least = product.scale, most = product.scale;
+    for (const auto factors : {product.by_leaf, product.query.by_row}) {
+        double low = factors.empty() ? 1.0 : std::numeric_limits<double>::max(), high = 1.0;
+        for (const double factor : factors) {
+            if (!(factor >= 0)) return false;  // NaN, too
+            if (factor > 0) low = std::min(low, factor);
+            high = std::max(high, factor);
+        }
+        least *= low;
+        most *= high;
+    }
+    return least > 4 * static_cast<double>(std::numeric_limits<Value>::min()) && std::isfinite(most);
+}
+
+}  // namespace leafkernel::detail

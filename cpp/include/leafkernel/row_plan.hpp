@@ -1,0 +1,155 @@
+// How to sum the rows of a product. Where leaves are large, rows are nearly full, and sums that are
+// counts come from bitmaps of the large leaves. All ways give the same numbers.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <stdexcept>
+#include <string_view>
+#include <vector>
+
+#include "leafkernel/leaf_bitmaps.hpp"
+#include "leafkernel/parallel.hpp"
+#include "leafkernel/plane_kernels.hpp"
+#include "leafkernel/views.hpp"
+
+namespace leafkernel {
+
+// Which loop to take: over lists of the members of leaves, with bit planes where they suit, with bounds
+// on what leaves add (for neighbors), or the one that is faster.
+enum class Loop { automatic, lists, planes, bounds };
+
+inline Loop find_loop(std::string_view name) {
+    if (name == "auto") return Loop::automatic;
+    if (name == "lists") return Loop::lists;
+    if (name == "planes") return Loop::planes;
+    if (name == "bounds") return Loop::bounds;
+    throw std::invalid_argument("loop must be \"auto\", \"lists\", \"planes\" or \"bounds\"");
+}
+
+namespace detail {
+
+// Sums of more bitmaps would not fit in the planes that the kernels have.
+constexpr Offset most_visits = 4096;
+// Columns that are worked on at once: their planes stay in the nearest cache.
+constexpr Offset words_per_tile = 64;
+// All bitmaps of a product take at most so much memory.
+constexpr Offset most_bitmap_bytes = Offset{1} << 27;
+
+// Leaf collisions of a row, on average over some.
+inline Offset mean_collisions(const Product& product) {
+    const Offset n_rows = product.query.n_rows();
+    const Offset n_probes = std::min<Offset>(n_rows, 64);
+    Offset collisions = 0;
+    for (Offset i = 0; i < n_probes; ++i) collisions += product.collisions(i * n_rows / n_probes);
+    return n_probes > 0 ? collisions / n_probes : 0;
+}
+
+// Out-of-bag flags by tree: a bitmap over the reference samples for each.
+class OobBitmaps {
+public:
+    explicit OobBitmaps(const OobBits& flags, Offset n_samples, int n_threads, const Monitor& monitor)
+        : n_words_(words_for(n_samples)),
+          n_maps_(flags.words_per_sample * bits_per_word),
+          bits_(n_maps_ * n_words_) {
+        for_each_block(n_maps_, 1, n_threads, monitor, [&] {
+            return [&](Offset begin, Offset end, const auto&) {
+                std::fill_n(bits_.data() + begin * n_words_, (end - begin) * n_words_, Word{0});
+                for (Offset tree = begin; tree < end; ++tree) {
+                    for (Offset i = 0; i < n_samples; ++i) {
+                        const Word word = flags.of(i)[tree / bits_per_word];
+                        set_bit(bits_.data() + tree * n_words_, i, word >> tree % bits_per_word & 1u);
+                    }
+                }
+            };
+        });
+    }
+    const Word* of(Offset tree) const { return bits_.data() + tree * n_words_; }
+
+private:
+    Offset n_words_, n_maps_;
+    Words bits_;
+};
+
+// Sums bitmaps over all samples, in the scratch memory of one thread.
+class BitmapSums {
+public:
+    explicit BitmapSums(Offset n_samples)
+        : n_words_(words_for(n_samples)), planes_(most_planes * words_per_tile) {}
+
+    // Overwrites sums, which has room for whole vectors of bits.
+    void write(const std::vector<const Word*>& maps, std::uint16_t* sums) {
+        const auto& kernels = plane_kernels();
+        const auto n_maps = static_cast<int>(maps.size());
+        const int n_planes = std::max(1, static_cast<int>(std::bit_width(maps.size())));
+        for (Offset tile = 0; tile < n_words_; tile += words_per_tile) {
+            const Offset width = std::min(words_per_tile, n_words_ - tile);
+            moved_.resize(maps.size());
+            for (std::size_t m = 0; m < maps.size(); ++m) moved_[m] = maps[m] + tile;
+            kernels.add(moved_.data(), &n_maps, 1, n_planes, width, planes_.data(), words_per_tile);
+            kernels.read(planes_.data(), words_per_tile, n_planes, width, sums + tile * bits_per_word);
+        }
+    }
+
+private:
+    static constexpr int most_planes = 16;
+
+    Offset n_words_;
+    std::vector<const Word*> moved_;
+    Words planes_;
+};
+
+// The smallest leaf for which a bitmap takes less time than a list, if all that are larger have one,
+// too, within the memory there is for them.
+inline Offset smallest_bitmap(const LeafLists& lists) {
+    const Offset n = lists.n_samples();
+    const Offset most_maps = most_bitmap_bytes / (8 * words_for(n));
+    std::vector<Offset> sizes;
+    for (Offset leaf = 0; leaf < lists.n_leaves(); ++leaf) {
+        const Offset size = lists.leaf_size(leaf);
+        if (size > n / 256) sizes.push_back(size);
+    }
+    if (static_cast<Offset>(sizes.size()) <= most_maps) return n / 256 + 1;
+    std::nth_element(sizes.begin(), sizes.begin() + most_maps, sizes.end(), std::greater<>());
+    return sizes[static_cast<std::size_t>(most_maps)] + 1;
+}
+
+}  // namespace detail
+
+// Made once for all threads.
+struct RowPlan {
+    bool full = false;                             // entries come in the order of places, most of them
+    bool ascending = false;                        // which is the order of samples
+    std::unique_ptr<detail::LeafBitmaps> bitmaps;  // of large leaves, where sums are counts
+    std::unique_ptr<detail::OobBitmaps> oob;
+
+    static RowPlan of(const Product& product, Loop loop, int n_threads, const Monitor& monitor) {
+        RowPlan plan;
+        const auto& lists = product.reference;
+        if (loop == Loop::lists || (loop != Loop::planes && !are_full(product))) return plan;
+        plan.full = true;
+        const auto& at = lists.sample_at;
+        plan.ascending = std::is_sorted(at.begin(), at.end());
+        const Monitor quiet = [&](Offset) {
+            if (monitor) monitor(0);
+        };
+        const bool fits = product.query.incidence.longest <= detail::most_visits;
+        if (!plan.ascending || !product.counts() || !fits) return plan;
+        plan.bitmaps = std::make_unique<detail::LeafBitmaps>(
+            lists, 0, lists.n_samples(), 1, detail::smallest_bitmap(lists), n_threads, quiet);
+        if (product.divides_by_shared_oob()) {
+            plan.oob = std::make_unique<detail::OobBitmaps>(product.reference_oob, lists.n_samples(),
+                                                            n_threads, quiet);
+        }
+        return plan;
+    }
+
+private:
+    // Whether some rows have so many collisions that visiting every slot costs less than listing them.
+    static bool are_full(const Product& product) {
+        return 5 * detail::mean_collisions(product) > 2 * product.reference.n_samples();
+    }
+};
+
+}  // namespace leafkernel
