@@ -54,10 +54,7 @@ void for_each_entry(const Incidence& rows, std::span<const SampleId> order, Offs
 // Each group belongs to one thread, so no two threads ever write to the same column.
 template <class PerGroups>
 void for_each_groups(Offset n_groups, int n_threads, const Monitor& monitor, PerGroups&& per_groups) {
-    // As many blocks for each thread, and none left over at the end.
-    const Offset threads = sane_threads(n_threads);
-    const Offset rounds = (n_groups - 1) / (threads * groups_at_once) + 1;
-    const Offset step = std::max<Offset>((n_groups - 1) / (threads * rounds) + 1, 1);
+    const Offset step = even_blocks(n_groups, groups_at_once, n_threads);
     for_each_block(n_groups, step, n_threads, monitor, [&] { return per_groups; });
 }
 

@@ -10,9 +10,9 @@ and changed with 1.9, so the rules stand here, read on the sources of 1.4.0, 1.8
   weight;
 * in both, ``class_weight="balanced_subsample"`` multiplies by balanced class weights of each draw.
 
-Draws that no weight steers are ``RandomState(seed).randint(0, n_samples, n_draws)`` with the seed of
-each tree. The compiled core draws them again and counts them, for many trees at once. It is used only
-if it gives what ``estimators_samples_`` gives for the first tree.
+Draws that no weight steers are ``RandomState(seed).randint(0, n_samples, n_draws)``, with the seed
+of each tree. The compiled core draws and counts them, for many trees at once. It is used only if it
+gives what ``estimators_samples_`` gives for the first tree.
 
 Whatever comes out is checked against what the trees recorded (:func:`check_leaf_masses`), so a rule
 that no longer holds, or another training set, is refused instead of giving wrong numbers.
