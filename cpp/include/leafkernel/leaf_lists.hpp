@@ -181,10 +181,15 @@ inline void locality_order(const Incidence& rows, std::span<Offset> order) {
                          [&](Offset a, Offset b) { return column(a) < column(b); });
         return;
     }
+    // The columns lie far apart, so they are read once.
+    std::vector<Offset> keys(static_cast<std::size_t>(rows.n_rows));
     std::vector<Offset> next(static_cast<std::size_t>(n_keys) + 1);
-    for (Offset row = 0; row < rows.n_rows; ++row) ++next[column(row) + 2];
+    for (Offset row = 0; row < rows.n_rows; ++row) {
+        keys[row] = column(row) + 1;
+        ++next[keys[row] + 1];
+    }
     std::partial_sum(next.begin(), next.end(), next.begin());
-    for (Offset row = 0; row < rows.n_rows; ++row) order[next[column(row) + 1]++] = row;
+    for (Offset row = 0; row < rows.n_rows; ++row) order[next[keys[row]]++] = row;
 }
 
 // Counts the entries of each leaf, also those of weight zero, and adds up their weights.
