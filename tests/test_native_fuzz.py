@@ -289,6 +289,40 @@ def test_damaged_draws():
     assert 5 < refused < 20
 
 
+def test_damaged_seeds():
+    seeds = np.arange(3, dtype=np.uint32)
+    refused = 0
+    for n_samples in (-1, 0, 3, HUGE, 2**62):
+        for n_draws in (-1, 0, 5):
+            refused += count(lambda n=n_samples, m=n_draws: core.count_seeded_draws(seeds, n, m, 2))
+    for damaged in (seeds.astype(np.int64), seeds.astype(float), [1, 2], None):
+        refused += count(lambda damaged=damaged: core.count_seeded_draws(damaged, 3, 3, 2))
+    assert refused == 16
+
+
+def test_damaged_leaf_masses(packed):
+    _, trees, good = packed
+    rng = np.random.default_rng(6)
+    masses = np.concatenate([t.weighted_n_node_samples[t.children_left < 0] for t in trees])
+    assert core.find_other_masses(trees, masses, good.leaf_offsets, 2) == -1
+    refused = 0
+    for _ in range(N_CASES):
+        tree = trees[0]
+        arrays = SimpleNamespace(
+            children_left=tree.children_left.copy(),
+            weighted_n_node_samples=tree.weighted_n_node_samples.copy(),
+        )
+        given = SimpleNamespace(masses=masses.copy(), leaf_offsets=good.leaf_offsets.copy())
+        spoil(rng, arrays if rng.random() < 0.5 else given)
+        some = [SimpleNamespace(node_count=tree.node_count, **vars(arrays)), *trees[1:]]
+        refused += count(
+            lambda some=some, given=given: core.find_other_masses(
+                some, given.masses, given.leaf_offsets, 2
+            )
+        )
+    assert N_CASES / 4 < refused < N_CASES
+
+
 def test_arrays_that_nobody_else_keeps():
     """Each attribute is a new array when it is read, and was freed before it was used."""
     rng = np.random.default_rng(5)

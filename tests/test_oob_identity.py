@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import (
     ExtraTreesClassifier,
     ExtraTreesRegressor,
@@ -10,7 +10,9 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 
+import leafkernel._native as core
 from leafkernel import ForestProximity
+from leafkernel.forests._bootstrap import recover_in_bag
 
 N_TREES = 120
 
@@ -166,10 +168,52 @@ def test_a_sample_drawn_more_often_than_a_byte_counts(iris, monkeypatch):
     X, y = iris
     forest = RandomForestClassifier(N_TREES, oob_score=True, random_state=0).fit(X, y)
     monkeypatch.setattr("leafkernel._native.count_draws", lambda *_: None)
+    monkeypatch.setattr("leafkernel._native.count_seeded_draws", lambda *_: None)
     prox = ForestProximity(forest, dtype=np.float64).fit(X, y)
     assert_allclose(
         prox.proximity() @ one_hot(y), forest.oob_decision_function_, rtol=0, atol=1e-10
     )
+
+
+@pytest.mark.parametrize("n_samples", [1, 2, 3, 150, 4096, 5000])
+@pytest.mark.parametrize("n_draws", [1, 7, 624, 5000])
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_draws_from_seeds_are_those_of_numpy(n_samples, n_draws, n_threads):
+    seeds = np.array([0, 1, 42, 2**31 - 1, 2**32 - 1], dtype=np.uint32)
+    counts = core.count_seeded_draws(seeds, n_samples, n_draws, n_threads)
+    draws = [np.random.RandomState(seed).randint(0, n_samples, n_draws) for seed in seeds]
+    expected = np.stack([np.bincount(drawn, minlength=n_samples) for drawn in draws], axis=1)
+    if expected.max() > 255:
+        assert counts is None
+    else:
+        assert_array_equal(counts, expected)
+
+
+@pytest.mark.parametrize("max_samples", [None, 40, 0.5])
+def test_draws_from_seeds_are_those_of_the_public_api(iris, max_samples, monkeypatch):
+    X, y = iris
+    forest = RandomForestClassifier(N_TREES, max_samples=max_samples, random_state=0).fit(X, y)
+    fast = recover_in_bag(forest, y, None, len(y), n_threads=2)
+    monkeypatch.setattr("leafkernel._native.count_seeded_draws", lambda *_: None)
+    slow = recover_in_bag(forest, y, None, len(y))
+    assert_array_equal(fast.weights, slow.weights)
+    assert_array_equal(fast.is_oob, slow.weights == 0)
+    assert fast.is_oob.dtype == bool
+
+
+def test_forests_that_draw_in_another_way_are_asked(iris):
+    """Seeds are used only where they give what the forest itself says of its first tree."""
+    X, y = iris
+    drawn = np.arange(150, dtype=np.int32)[::-1].repeat(2)[:150]
+
+    class DrawsTheLast(RandomForestClassifier):
+        @property
+        def estimators_samples_(self):
+            return [drawn] * len(self.estimators_)
+
+    forest = DrawsTheLast(N_TREES, random_state=0).fit(X, y)
+    found = recover_in_bag(forest, y, None, len(y))
+    assert_array_equal(found.weights, np.bincount(drawn, minlength=150)[:, None].repeat(N_TREES, 1))
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 3, 300])

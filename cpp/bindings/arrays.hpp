@@ -21,6 +21,8 @@ namespace nb = nanobind;
 
 template <class T>
 using Array = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Table = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 // Reads arrays from the attributes of Python objects and keeps them alive: an attribute may be a
 // property that makes a new array each time. The conversion is strict: a wrong dtype or layout is an
@@ -55,8 +57,7 @@ public:
     std::span<const T> table(const nb::object& owner, const char* name, Offset& n_columns) {
         const nb::object value = owner.attr(name);
         if (value.is_none()) return {};
-        const auto array =
-            cast<nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>>(value, name);
+        const auto array = cast<Table<T>>(value, name);
         n_columns = static_cast<Offset>(array.shape(1));
         return {array.data(), array.size()};
     }

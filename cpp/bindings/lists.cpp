@@ -21,8 +21,6 @@ nb::tuple masses(const nb::object& source, int n_threads) {
     Buffer<double> weights(weighs ? n_leaves : 0);
     {
         const nb::gil_scoped_release no_gil;
-        std::fill_n(counts.data(), n_leaves, 0);
-        std::fill_n(weights.data(), weights.size(), 0.0);
         leaf_masses(rows, counts.data(), weighs ? weights.data() : nullptr, n_threads, monitor);
     }
     return nb::make_tuple(to_numpy(std::move(counts)),
@@ -43,7 +41,6 @@ HeldLists list_as(const WeighedRows& rows, std::span<const SampleId> sample_at, 
     {
         const nb::gil_scoped_release no_gil;
         std::copy(sample_at.begin(), sample_at.end(), order.data());
-        std::fill_n(offsets.data(), offsets.size(), Offset{0});
         count_members(rows, as_span(offsets), n_threads, monitor);
     }
     const Offset n_entries = offsets[n_leaves];
@@ -123,15 +120,77 @@ nb::object draws_of(const nb::list& trees, Offset n_samples, int n_threads) {
     bool fits;
     {
         const nb::gil_scoped_release no_gil;
-        for (const auto& drawn : draws) {
-            for (const auto sample : drawn) {
-                require(sample >= 0 && sample < n_samples, "a draw is no sample");
-            }
-        }
         fits = count_draws(draws, n_samples, counts.data(), n_threads, monitor);
     }
     if (!fits) return nb::none();
     return to_numpy(std::move(counts), {static_cast<std::size_t>(n_samples), draws.size()});
+}
+
+// The same from the seeds of the trees, each of which drew so many samples with replacement.
+nb::object seeded_draws_of(const Array<std::uint32_t>& seeds, Offset n_samples, Offset n_draws,
+                           int n_threads) {
+    require(n_samples >= 0 && n_samples <= std::numeric_limits<SampleId>::max(),
+            "n_samples is out of range");
+    require(n_draws >= 0 && (n_draws == 0 || n_samples > 0), "n_draws is out of range");
+    const Monitor monitor = make_monitor(nb::none());
+    Buffer<std::uint8_t> counts(n_samples * static_cast<Offset>(seeds.size()));
+    bool fits;
+    {
+        const nb::gil_scoped_release no_gil;
+        fits = count_seeded_draws({seeds.data(), seeds.size()}, n_samples, n_draws, counts.data(),
+                                  n_threads, monitor);
+    }
+    if (!fits) return nb::none();
+    return to_numpy(std::move(counts), {static_cast<std::size_t>(n_samples), seeds.size()});
+}
+
+// Which entries of a table are zero, in the shape of the table.
+nb::object zeros_of(const Table<std::uint8_t>& table, int n_threads) {
+    const auto n_entries = static_cast<Offset>(table.size());
+    Buffer<bool> zeros(n_entries);
+    const Monitor monitor = make_monitor(nb::none());
+    {
+        const nb::gil_scoped_release no_gil;
+        for_each_block(n_entries, Offset{1} << 20, n_threads, monitor, [&] {
+            return [&](Offset begin, Offset end, const auto&) {
+                for (Offset i = begin; i < end; ++i) zeros[i] = table.data()[i] == 0;
+            };
+        });
+    }
+    return to_numpy(std::move(zeros), {table.shape(0), table.shape(1)});
+}
+
+// How many flags of each row of a table are set, (n_rows, 1).
+nb::object flags_of(const Table<bool>& table, int n_threads) {
+    const auto n_rows = static_cast<Offset>(table.shape(0)),
+               width = static_cast<Offset>(table.shape(1));
+    Buffer<std::int64_t> counts(n_rows);
+    const Monitor monitor = make_monitor(nb::none());
+    {
+        const nb::gil_scoped_release no_gil;
+        for_each_block(n_rows, Offset{1} << 13, n_threads, monitor, [&] {
+            return [&](Offset begin, Offset end, const auto&) {
+                for (Offset row = begin; row < end; ++row) {
+                    const auto* flags =
+                        reinterpret_cast<const std::uint8_t*>(table.data()) + row * width;
+                    std::int64_t count = 0;
+                    for (Offset i = 0; i < width; ++i) count += flags[i] != 0;
+                    counts[row] = count;
+                }
+            };
+        });
+    }
+    return to_numpy(std::move(counts), {table.shape(0), std::size_t{1}});
+}
+
+// The order of rows by their first column, and of equal ones by their number.
+nb::object locality_order_of(const HeldIncidence& incidence) {
+    Buffer<Offset> order(incidence.view.n_rows);
+    {
+        const nb::gil_scoped_release no_gil;
+        locality_order(incidence.view, {order.data(), static_cast<std::size_t>(order.size())});
+    }
+    return to_locked_numpy(std::move(order));
 }
 
 }  // namespace
@@ -173,6 +232,11 @@ void register_lists(nb::module_& module) {
                        locked_in_place(state[2]), locked_in_place(state[3]));
         });
     module.def("count_draws", &draws_of, "draws"_a, "n_samples"_a, "n_threads"_a);
+    module.def("count_seeded_draws", &seeded_draws_of, "seeds"_a.noconvert(), "n_samples"_a,
+               "n_draws"_a, "n_threads"_a);
+    module.def("zeros", &zeros_of, "table"_a.noconvert(), "n_threads"_a);
+    module.def("count_flags", &flags_of, "table"_a.noconvert(), "n_threads"_a);
+    module.def("locality_order", &locality_order_of, "rows"_a);
     module.def("leaf_masses", &masses, "rows"_a, "n_threads"_a);
     module.def("list_by_leaf", &list_by_leaf, "rows"_a, "sample_at"_a.noconvert(), "n_threads"_a);
 }

@@ -1,5 +1,6 @@
 // Trees to packed nodes, and samples to leaves.
 #include "arrays.hpp"
+#include "leafkernel/draws.hpp"
 #include "leafkernel/route.hpp"
 
 namespace leafkernel::bindings {
@@ -113,6 +114,43 @@ nb::object pack_trees(const nb::list& trees, Offset n_features, int n_threads) {
                   to_locked_numpy(std::move(leaf_offsets)), left_bits, n_features));
 }
 
+// The first tree, of objects with the arrays of scikit-learn's Tree, whose leaves recorded other in-bag
+// weights than these; -1 where all agree.
+Offset find_other_masses(const nb::list& trees, const Array<double>& masses,
+                         const Array<Offset>& leaf_offsets, int n_threads) {
+    struct Tree {
+        NodeArray<std::int64_t> left;
+        NodeArray<double> recorded;
+    };
+    const auto n_trees = static_cast<Offset>(trees.size());
+    const std::span<const Offset> offsets{leaf_offsets.data(), leaf_offsets.size()};
+    require_size(offsets.size(), trees.size() + 1, "leaf_offsets");
+    require_offsets(offsets, masses.size(), "leaf_offsets");
+    std::vector<Offset> n_nodes;
+    std::vector<Tree> arrays;
+    for (Offset t = 0; t < n_trees; ++t) {
+        const nb::object tree = trees[t];
+        n_nodes.push_back(nb::cast<Offset>(tree.attr("node_count")));
+        arrays.push_back({{tree, "children_left", n_nodes.back()},
+                          {tree, "weighted_n_node_samples", n_nodes.back()}});
+    }
+    const Monitor monitor = make_monitor(nb::none());
+    std::vector<std::uint8_t> differs(trees.size());
+    {
+        const nb::gil_scoped_release no_gil;
+        for_each_block(n_trees, 1, n_threads, monitor, [&] {
+            return [&](Offset t, Offset, const auto&) {
+                const Tree& tree = arrays[static_cast<std::size_t>(t)];
+                const auto size = static_cast<std::size_t>(offsets[t + 1] - offsets[t]);
+                differs[t] = !masses_agree(n_nodes[t], tree.left, tree.recorded,
+                                           {masses.data() + offsets[t], size});
+            };
+        });
+    }
+    const auto found = std::find(differs.begin(), differs.end(), 1);
+    return found == differs.end() ? -1 : found - differs.begin();
+}
+
 template <class LeafId>
 nb::object route_to(const RouteTable& table, const SampleRows& samples, int n_threads) {
     const Monitor monitor = make_monitor(nb::none());
@@ -177,6 +215,8 @@ void register_routing(nb::module_& module) {
                        nb::cast<int>(state[5]), nb::cast<Offset>(state[6]));
         });
     module.def("pack_trees", &pack_trees, "trees"_a, "n_features"_a, "n_threads"_a);
+    module.def("find_other_masses", &find_other_masses, "trees"_a, "masses"_a.noconvert(),
+               "leaf_offsets"_a.noconvert(), "n_threads"_a);
     module.def("route_dense", &route_dense, "trees"_a, "X"_a.noconvert(), "wide_leaves"_a,
                "n_threads"_a);
     module.def("route_sparse", &route_sparse, "trees"_a, "data"_a.noconvert(), "columns"_a.noconvert(),

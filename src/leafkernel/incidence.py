@@ -152,13 +152,7 @@ class Incidence(FieldsState):
 
     def locality_order(self) -> npt.NDArray[np.int64]:
         """Order rows by their first column: those that share it share many others too."""
-        if self.offsets is None:
-            first = self.columns[:, 0]
-        else:
-            first = np.full(self.n_rows, -1, dtype=np.int64)
-            rows, at = np.unique(self.row_of_entry, return_index=True)
-            first[rows] = self.columns[at]
-        return _locked(np.argsort(first, kind="stable"))
+        return core.locality_order(self.ids)
 
     def shared_columns(self) -> float:
         """Return how many columns two rows share on average, estimated from a few groups."""

@@ -165,6 +165,12 @@ class Samples(FieldsState):
         counts: Array = np.count_nonzero(self.is_oob, axis=1, keepdims=True)
         return counts
 
+    def count_oob_trees(self, *, n_threads: int) -> None:
+        """Compute :attr:`n_oob_trees` on several threads, before it is read."""
+        flags = self.is_oob
+        if flags.dtype == bool and flags.flags.c_contiguous:
+            vars(self).setdefault("n_oob_trees", core.count_flags(flags, n_threads))
+
     def packed_oob(self) -> npt.NDArray[np.uint64]:
         """Out-of-bag flags as bits, 64 trees to a word, shape (n, ceil(T / 64))."""
         n_samples, n_trees = self.leaf.shape

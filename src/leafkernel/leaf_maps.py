@@ -62,7 +62,9 @@ def weigh(
     known = None
     if isinstance(given, Weighting) and given.by_leaf is not None and taken.by_leaf is not None:
         # Another array, or other numbers in it, can be a factor of another scale.
-        is_same = not given.by_leaf.flags.writeable and np.array_equal(given.by_leaf, taken.by_leaf)
+        is_same = given.by_leaf is taken.by_leaf or (
+            not given.by_leaf.flags.writeable and np.array_equal(given.by_leaf, taken.by_leaf)
+        )
         known = LeafFactor(given.by_leaf, taken.by_leaf) if is_same else None
     return taken, known
 

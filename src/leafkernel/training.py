@@ -142,7 +142,8 @@ def read_stats(
         stats = counted
     stats = complete_stats(stats, forest, scheme, progress=progress)
     if weighs_leaves:
-        check_draws(stats, forest, scheme)
+        check_draws(stats, forest, scheme, n_threads=n_threads)
+        samples.count_oob_trees(n_threads=n_threads)
         n_never = int((samples.n_oob_trees == 0).sum())
         warn_of_never_oob(n_never, samples.n_samples, scheme)
     return stats
@@ -172,10 +173,12 @@ def complete_stats(
     return replace(stats, **known)
 
 
-def check_draws(stats: ForestStats, forest: FittedForest, scheme: WeightScheme) -> None:
+def check_draws(
+    stats: ForestStats, forest: FittedForest, scheme: WeightScheme, *, n_threads: int = 1
+) -> None:
     """Refuse in-bag weights that, summed over each leaf, are not those of the trees."""
     with _needed_by(scheme, "in-bag weights"):
-        forest.check_in_bag(stats.in_bag_mass)
+        forest.check_in_bag(stats.in_bag_mass, n_threads=n_threads)
 
 
 def draw_trees(

@@ -164,5 +164,27 @@ def leaf_id_type(n_leaves: int) -> type[np.int32] | type[np.int64]:
     return np.int32 if n_leaves <= np.iinfo(np.int32).max else np.int64
 
 
+def locked(array: Array) -> Array:
+    """Lock an array that nobody else has, so that it can be shared instead of copied."""
+    array.flags.writeable = False
+    return array
+
+
+def _is_locked(array: Array) -> bool:
+    """Return whether nobody can write to an array, nor to an array that it is a view of."""
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        if base.flags.writeable:
+            return False
+        base = base.base
+    return base is None
+
+
 def _doubles(factor: Array | None) -> npt.NDArray[np.float64] | None:
-    return None if factor is None else np.array(factor, dtype=np.float64, order="C")
+    """Return a factor as float64 that nobody can change: a copy, unless it is locked."""
+    if factor is None:
+        return None
+    is_double = isinstance(factor, np.ndarray) and factor.dtype == np.float64
+    if is_double and factor.flags.c_contiguous and _is_locked(factor):
+        return factor
+    return np.array(factor, dtype=np.float64, order="C")

@@ -21,6 +21,14 @@ using Monitor = std::function<void(Offset)>;
 // more cores.
 inline int sane_threads(int n_threads) { return std::clamp(n_threads, 1, 1024); }
 
+// The size of blocks, at most `most`, that gives each thread equally many: a block left over at the end
+// would keep one thread at work while the others wait.
+inline Offset even_blocks(Offset n_items, Offset most, int n_threads) {
+    const auto at_least = [](Offset a, Offset b) { return std::max<Offset>((a + b - 1) / b, 1); };
+    const Offset threads = sane_threads(n_threads);
+    return at_least(n_items, threads * at_least(n_items, threads * most));
+}
+
 // Runs `worker(begin, end, poll)` over [0, n_items) in blocks. `make_worker()` is called once on
 // each thread, so a worker owns its scratch memory. Blocks are handed out in order, to whoever is
 // free; a worker must therefore not depend on which blocks it gets. A worker calls poll() whenever it

@@ -186,7 +186,12 @@ void walk_group(const NodeBits* nodes, const std::uint8_t* missing_go_left, int 
         for (int step = 0; step < 2; ++step) {  // look only now and then whether all have arrived
             std::uint32_t any = 0;
             for (Offset i = 0; i < route_group; ++i) {
-                const auto node = std::bit_cast<PackedNode>(nodes[at[i]]);
+                // In two loads: taking one word apart costs more.
+                PackedNode node;
+                const auto* bytes = reinterpret_cast<const char*>(nodes + at[i]);
+                std::memcpy(&node.threshold, bytes, sizeof node.threshold);
+                std::memcpy(&node.feature_and_left, bytes + sizeof node.threshold,
+                            sizeof node.feature_and_left);
                 const float x = rows[i * n_features + (node.feature_and_left >> left_bits)];
                 const std::uint32_t left = node.feature_and_left & left_mask;
                 std::uint32_t goes_right = !(x <= node.threshold);
@@ -209,9 +214,11 @@ public:
         : samples_(samples), n_features_(std::max<Offset>(samples.n_features, 1)) {}
 
     // At most 4 MB, so that wide sparse data stays cheap.
-    static Offset rows_at_once(const SampleRows& samples) {
+    static Offset rows_at_once(const SampleRows& samples, int n_threads) {
         const Offset affordable = (Offset{1} << 20) / std::max<Offset>(samples.n_features, 1);
-        return std::clamp<Offset>(affordable / route_group, 8, 512) * route_group;
+        const Offset most = std::clamp<Offset>(affordable / route_group, 8, 512);
+        const Offset n_groups = (samples.n_rows + route_group - 1) / route_group;
+        return std::max<Offset>(even_blocks(n_groups, most, n_threads), 8) * route_group;
     }
 
     // Takes the rows order[begin .. end), or begin .. end where there is no order.
@@ -265,7 +272,7 @@ private:
 inline std::vector<std::int32_t> order_by_first_tree(const RouteTable& table, const SampleRows& samples,
                                                      int n_threads, const Monitor& monitor) {
     std::vector<std::int32_t> leaf(static_cast<std::size_t>(samples.n_rows));
-    const Offset block_rows = detail::DenseBlock::rows_at_once(samples);
+    const Offset block_rows = detail::DenseBlock::rows_at_once(samples, n_threads);
     for_each_block(samples.n_rows, block_rows, n_threads, monitor, [&] {
         return [&, block = detail::DenseBlock(samples)](Offset begin, Offset end, const auto&) mutable {
             block.fill({}, begin, end);
@@ -295,7 +302,7 @@ void route(const RouteTable& table, const SampleRows& samples, LeafId* leaves, i
     if (samples.n_rows >= worth_ordering && n_trees > 1) {
         order = order_by_first_tree(table, samples, n_threads, monitor);
     }
-    const Offset block_rows = detail::DenseBlock::rows_at_once(samples);
+    const Offset block_rows = detail::DenseBlock::rows_at_once(samples, n_threads);
     for_each_block(samples.n_rows, block_rows, n_threads, monitor, [&] {
         return [&, block = detail::DenseBlock(samples), found = std::vector<LeafId>()](
                    Offset begin, Offset end, const auto& poll) mutable {

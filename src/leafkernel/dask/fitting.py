@@ -71,7 +71,7 @@ def fit(prox: Any, scheme: WeightScheme, X: Any, y: Any, sample_weight: Any) -> 
     total, *samples = persist(tree("stats", pieces.add_stats, counted), *samples)
     stats = complete_stats(compute(total), forest, scheme, progress=prox.progress)
     if "in_bag" in scheme.needs:
-        check_draws(stats, forest, scheme)
+        check_draws(stats, forest, scheme, n_threads=n_threads)
         warn_of_never_oob(_n_never_oob(samples), n, scheme)
     masses = task("stats", replace, total, weights_of_trees=stats.weights_of_trees)
     params = {

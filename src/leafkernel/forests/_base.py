@@ -111,7 +111,9 @@ class FittedForest(ABC):
         whole = self.in_bag(None, y, sample_weight, leaf, n_threads=n_threads)
         return InBag(whole.weights[:, trees], whole.is_oob[:, trees])
 
-    def check_in_bag(self, masses: Array) -> None:  # noqa: B027 - most forests cannot tell
+    def check_in_bag(  # noqa: B027 - most forests cannot tell
+        self, masses: Array, *, n_threads: int = 1
+    ) -> None:
         """Refuse in-bag weights that, summed over each leaf, are not those of the trees."""
 
     def tree_weights(self, leaf_mass: Array) -> Array:

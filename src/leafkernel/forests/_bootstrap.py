@@ -10,6 +10,10 @@ and changed with 1.9, so the rules stand here, read on the sources of 1.4.0, 1.8
   weight;
 * in both, ``class_weight="balanced_subsample"`` multiplies by balanced class weights of each draw.
 
+Draws that no weight steers are ``RandomState(seed).randint(0, n_samples, n_draws)``, with the seed
+of each tree. The compiled core draws and counts them, for many trees at once. It is used only if it
+gives what ``estimators_samples_`` gives for the first tree.
+
 Whatever comes out is checked against what the trees recorded (:func:`check_leaf_masses`), so a rule
 that no longer holds, or another training set, is refused instead of giving wrong numbers.
 """
@@ -47,16 +51,20 @@ def recover_in_bag(
         return _recover_resampled(forest, sample_weight, n_samples)
     _check_size(forest, n_samples)
     row_weight, per_draw = _weighting(forest, y, sample_weight, n_samples)
-    draws = _draw_again(forest, n_samples, n_threads)
-    counts: Array | None = core.count_draws(draws, n_samples, n_threads)
+    draws: list[npt.NDArray[np.int32]] | None = None
+    counts = None if per_draw else _count_from_seeds(forest, n_samples, n_threads)
+    if counts is None:
+        draws = _draw_again(forest, n_samples, n_threads)
+        counts = core.count_draws(draws, n_samples, n_threads)
     if counts is None:  # some sample was drawn more than 255 times
         counts = _count(draws, n_samples)
     if row_weight is None and not per_draw:
-        return InBag(counts, counts == 0)
+        is_byte = counts.dtype == np.uint8
+        return InBag(counts, core.zeros(counts, n_threads) if is_byte else counts == 0)
     weights = counts.astype(np.float64)
     if row_weight is not None:
         weights *= row_weight[:, None]
-    if per_draw:
+    if draws is not None and per_draw:
         for t, drawn in enumerate(draws):
             weights[:, t] *= compute_sample_weight("balanced", y, indices=drawn)
     return InBag(weights, counts == 0)
@@ -137,16 +145,42 @@ def _count(draws: Any, n_samples: int) -> Array:
     return np.stack([np.bincount(drawn, minlength=n_samples) for drawn in draws], axis=1)
 
 
+def _count_from_seeds(forest: Any, n_samples: int, n_threads: int) -> npt.NDArray[np.uint8] | None:
+    """Return how often each tree drew each sample, shape (n, T), from the seeds of the trees.
+
+    None where the trees draw in another way, or a count exceeds 255.
+    """
+    seeds = [tree.random_state for tree in forest.estimators_]
+    is_steered = getattr(forest, "_sample_weight", None) is not None
+    if is_steered or not all(_is_seed(seed) for seed in seeds):
+        return None
+    first = _draw(forest, n_samples, slice(1))[0]
+    given = np.array(seeds, dtype=np.uint32)
+    counts = core.count_seeded_draws(given, n_samples, len(first), n_threads)
+    if counts is None or not np.array_equal(counts[:, :1], _count([first], n_samples)):
+        return None
+    return counts
+
+
+def _is_seed(seed: Any) -> bool:
+    return isinstance(seed, (int, np.integer)) and 0 <= int(seed) < 2**32
+
+
+def _draw(forest: Any, n_samples: int, trees: slice) -> list[npt.NDArray[np.int32]]:
+    """Return the samples that some trees drew, by scikit-learn's public API."""
+    part = copy(forest)
+    part.estimators_ = forest.estimators_[trees]
+    if not hasattr(forest, "_n_samples"):  # scikit-survival < 0.24
+        part._n_samples = n_samples
+        part._n_samples_bootstrap = _bootstrap_size(forest, n_samples)
+    return [np.ascontiguousarray(d, dtype=np.int32) for d in part.estimators_samples_]
+
+
 def _draw_again(forest: Any, n_samples: int, n_threads: int) -> list[npt.NDArray[np.int32]]:
     """Return the samples that each tree drew, drawn again from its seed."""
 
     def draw(trees: slice) -> list[npt.NDArray[np.int32]]:
-        part = copy(forest)
-        part.estimators_ = forest.estimators_[trees]
-        if not hasattr(forest, "_n_samples"):  # scikit-survival < 0.24
-            part._n_samples = n_samples
-            part._n_samples_bootstrap = _bootstrap_size(forest, n_samples)
-        return [np.ascontiguousarray(d, dtype=np.int32) for d in part.estimators_samples_]
+        return _draw(forest, n_samples, trees)
 
     n_trees = len(forest.estimators_)
     step = -(-n_trees // n_threads)
@@ -198,7 +232,9 @@ def _require_y(forest: Any, y: Any) -> Any:
     return y
 
 
-def check_leaf_masses(forest: Any, masses: Array, leaf_offsets: Array) -> None:
+def check_leaf_masses(
+    forest: Any, masses: Array, leaf_offsets: Array, *, n_threads: int = 1
+) -> None:
     """Refuse in-bag weights that are not those of the trees, leaf by leaf.
 
     Each tree recorded the weight that it was trained with in every node. Samples other than the
@@ -212,20 +248,19 @@ def check_leaf_masses(forest: Any, masses: Array, leaf_offsets: Array) -> None:
     leaf_offsets : ndarray of shape (T + 1,)
         First leaf id of each tree.
     """
-    for t, estimator in enumerate(forest.estimators_):
-        tree = estimator.tree_
-        recorded = tree.weighted_n_node_samples[tree.children_left < 0]
-        off = np.abs(masses[leaf_offsets[t] : leaf_offsets[t + 1]] - recorded)
-        if (off > 1e-6 * recorded + 1e-9 * recorded.sum()).any():
-            hint = "X must hold the same samples in the same order as in the forest's own fit"
-            if not WEIGHTS_STEER_THE_DRAW:
-                hint += ", and sample_weight, if one was used there, must be passed here too"
-            if MISSING_VALUES_STRAY:
-                hint += (
-                    " (if X has missing values: scikit-learn < 1.8 routes some of them elsewhere "
-                    "after training, so that no X adds up; use 1.8 or later, or 'kerf')"
-                )
-            raise Unavailable(
-                f"these are not the samples that {describe(forest)} was fitted on: the training "
-                f"weights that tree {t} recorded in its leaves do not add up; {hint}"
-            )
+    trees = [estimator.tree_ for estimator in forest.estimators_]
+    t = core.find_other_masses(trees, masses, leaf_offsets, n_threads)
+    if t < 0:
+        return
+    hint = "X must hold the same samples in the same order as in the forest's own fit"
+    if not WEIGHTS_STEER_THE_DRAW:
+        hint += ", and sample_weight, if one was used there, must be passed here too"
+    if MISSING_VALUES_STRAY:
+        hint += (
+            " (if X has missing values: scikit-learn < 1.8 routes some of them elsewhere after "
+            "training, so that no X adds up; use 1.8 or later, or 'kerf')"
+        )
+    raise Unavailable(
+        f"these are not the samples that {describe(forest)} was fitted on: the training weights "
+        f"that tree {t} recorded in its leaves do not add up; {hint}"
+    )

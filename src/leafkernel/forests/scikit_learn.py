@@ -173,9 +173,9 @@ class BaggedForest(_TreesOfSklearn):
                 f"{advice}"
             )
 
-    def check_in_bag(self, masses: Array) -> None:
+    def check_in_bag(self, masses: Array, *, n_threads: int = 1) -> None:
         """Refuse in-bag weights that do not add up to what the trees recorded in their leaves."""
-        check_leaf_masses(self.estimator, masses, self.leaf_offsets)
+        check_leaf_masses(self.estimator, masses, self.leaf_offsets, n_threads=n_threads)
 
     def tree_weights(self, leaf_mass: Array) -> Array:
         """Refuse: the trees of a bagged forest all count alike."""
@@ -272,9 +272,9 @@ class BaggingOfTrees(_TreesOfOthers):
             )
         return recover_bagging(self.estimator, sample_weight, leaf.shape[0])
 
-    def check_in_bag(self, masses: Array) -> None:
+    def check_in_bag(self, masses: Array, *, n_threads: int = 1) -> None:
         """Refuse in-bag weights that do not add up to what the trees recorded in their leaves."""
-        check_leaf_masses(self.estimator, masses, self.leaf_offsets)
+        check_leaf_masses(self.estimator, masses, self.leaf_offsets, n_threads=n_threads)
 
     def tree_weights(self, leaf_mass: Array) -> Array:
         """Refuse: the trees all count alike."""

@@ -126,9 +126,9 @@ class PipelineForest(FittedForest):
         """Return how some trees were trained on all samples."""
         return self._last.in_bag_of_trees(trees, y, sample_weight, n_samples, n_threads=n_threads)
 
-    def check_in_bag(self, masses: Array) -> None:
+    def check_in_bag(self, masses: Array, *, n_threads: int = 1) -> None:
         """Refuse in-bag weights that, summed over each leaf, are not those of the trees."""
-        self._last.check_in_bag(masses)
+        self._last.check_in_bag(masses, n_threads=n_threads)
 
     def tree_weights(self, leaf_mass: Array) -> Array:
         """Return each tree's weight in the ensemble, shape (T,)."""

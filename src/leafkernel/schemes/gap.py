@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from leafkernel.leaf_index import ForestStats, Samples
 from leafkernel.schemes._base import Weights, WeightScheme, ratio
-from leafkernel.weighting import Weighting
+from leafkernel.weighting import Weighting, locked
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Gap(WeightScheme):
 
     def reference(self, samples: Samples, forest: ForestStats) -> Weighting:
         """Return w."""
-        by_leaf = forest.once(self.name, lambda: ratio(1.0, forest.in_bag_mass))
+        by_leaf = forest.once(self.name, lambda: locked(ratio(1.0, forest.in_bag_mass)))
         return Weighting(by_leaf=by_leaf, by_entry=samples.in_bag)
 
     def adjusted_diagonal(self, samples: Samples, forest: ForestStats) -> Weights:

@@ -8,7 +8,7 @@ import numpy as np
 
 from leafkernel.leaf_index import ForestStats, Samples
 from leafkernel.schemes._base import WeightScheme, ratio
-from leafkernel.weighting import Weighting
+from leafkernel.weighting import Weighting, locked
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,6 @@ class Kerf(WeightScheme):
     def query(self, samples: Samples, forest: ForestStats) -> Weighting:
         """Return q = w."""
         by_leaf = forest.once(
-            self.name, lambda: np.sqrt(ratio(1.0, forest.n_trees * forest.leaf_mass))
+            self.name, lambda: locked(np.sqrt(ratio(1.0, forest.n_trees * forest.leaf_mass)))
         )
         return Weighting(by_leaf=by_leaf)

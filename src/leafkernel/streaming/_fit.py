@@ -185,6 +185,8 @@ class BatchFitter:
         done = int(work.state.get("rows", 0))
         width, kind = len(self.forest.leaf_offsets) - 1, leaf_id_type(self.forest.leaf_offsets[-1])
         if not work.state.get("routed"):
+            # Before the first file: a folder with files and no note is taken for another's.
+            work.note(rows=done)
             names = _names(first.X)
             with (
                 GrowingArray(work.folder / "leaf.npy", width, kind, done) as leaf,
