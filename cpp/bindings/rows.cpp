@@ -10,6 +10,7 @@
 #include "leafkernel/matvec.hpp"
 #include "leafkernel/nearest.hpp"
 #include "leafkernel/reducers.hpp"
+#include "leafkernel/twins.hpp"
 #include "lists.hpp"
 
 namespace leafkernel::bindings {
@@ -204,6 +205,59 @@ nb::object nonzeros(const nb::object& source, const HeldIndex& index, const std:
     });
 }
 
+// The first row that each row is equal to.
+nb::object twins_of(const nb::object& source, int n_threads) {
+    Arrays arrays;
+    const WeighedRows rows = read_rows(arrays, source);
+    require(rows.incidence.offsets.empty() && rows.weights.all_one(),
+            "twins are found among rows of a table whose entries have no weights");
+    const Monitor monitor = make_monitor(nb::none());
+    Buffer<Offset> twin_of(rows.n_rows());
+    {
+        const nb::gil_scoped_release no_gil;
+        find_twins(rows, twin_of.data(), n_threads, monitor);
+    }
+    return to_numpy(std::move(twin_of));
+}
+
+// The arrays of a CSR matrix with its rows as often as they are asked for.
+template <class Index, class Value>
+nb::tuple repeated(const Array<Value>& values, const Array<Index>& columns, const Array<Index>& offsets,
+                   const Array<Offset>& rows, int n_threads) {
+    const std::span<const Index> from(offsets.data(), offsets.size());
+    const std::span<const Offset> asked(rows.data(), rows.size());
+    require_offsets(from, columns.size(), "offsets");
+    require_size(values.size(), columns.size(), "values");
+    const auto n_rows = static_cast<Offset>(from.size()) - 1;
+    Buffer<Index> to(static_cast<Offset>(asked.size()) + 1);
+    Offset n_entries = 0;
+    to[0] = 0;
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+        require(asked[i] >= 0 && asked[i] < n_rows, "a row does not exist");
+        n_entries += from[asked[i] + 1] - from[asked[i]];
+        require(n_entries <= std::numeric_limits<Index>::max(), "the matrix needs wider indices");
+        to[static_cast<Offset>(i) + 1] = static_cast<Index>(n_entries);
+    }
+    const Monitor monitor = make_monitor(nb::none());
+    Buffer<Index> to_columns(n_entries);
+    Buffer<Value> to_values(n_entries);
+    {
+        const nb::gil_scoped_release no_gil;
+        repeat_rows(from.data(), columns.data(), values.data(), asked,
+                    std::span<const Index>(to.data(), static_cast<std::size_t>(to.size())),
+                    to_columns.data(), to_values.data(), n_threads, monitor);
+    }
+    return nb::make_tuple(to_numpy(std::move(to_values)), to_numpy(std::move(to_columns)),
+                          to_numpy(std::move(to)));
+}
+
+template <class Index, class Value>
+void register_repeat(nb::module_& module) {
+    using namespace nb::literals;
+    module.def("repeat_rows", &repeated<Index, Value>, "values"_a.noconvert(), "columns"_a.noconvert(),
+               "offsets"_a.noconvert(), "rows"_a.noconvert(), "n_threads"_a);
+}
+
 nb::object collisions(const nb::object& source, const HeldIndex& index, int n_threads) {
     const HeldProduct held = read_product(source, index);
     const Product& product = held.view;
@@ -236,6 +290,11 @@ void register_rows(nb::module_& module) {
     module.def("apply", &apply_to, "product"_a, "index"_a, "values"_a.noconvert(), "n_threads"_a);
     module.def("nonzeros", &nonzeros, "product"_a, "index"_a, "loop"_a, "n_threads"_a,
                "on_progress"_a.none());
+    module.def("twins", &twins_of, "rows"_a, "n_threads"_a);
+    register_repeat<std::int32_t, float>(module);
+    register_repeat<std::int32_t, double>(module);
+    register_repeat<std::int64_t, float>(module);
+    register_repeat<std::int64_t, double>(module);
     module.def("simd", [] { return plane_kernels().name; });
     module.def("compiler", [] { return compiler; });
     module.def("collisions", &collisions, "product"_a, "index"_a, "n_threads"_a);

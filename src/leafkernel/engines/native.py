@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 
 import leafkernel._native as core
 from leafkernel._progress import OnProgress
+from leafkernel.engines.twins import Twins
 from leafkernel.leaf_index import LeafIndex
 from leafkernel.product import Product
 
@@ -58,6 +59,21 @@ class NativeEngine:
         most_entries: int = NO_LIMIT,
     ) -> csr_array:
         """Return P, shape (m, n)."""
+        twins = Twins.of(product, self.n_threads)
+        if twins is not None:
+            watch = _watched(on_progress, product, twins.product)
+            matrix = self._csr(twins.product, watch, sort=sort, most_entries=most_entries)
+            if twins.n_entries(matrix) > most_entries:
+                raise TooManyEntriesError
+            matrix = twins.rows(matrix, self.n_threads, wide_indices=self.wide_indices)
+        else:
+            matrix = self._csr(product, on_progress, sort=sort, most_entries=most_entries)
+        matrix.has_canonical_format = matrix.has_sorted_indices = sort
+        return matrix
+
+    def _csr(
+        self, product: Product, on_progress: OnProgress | None, *, sort: bool, most_entries: int
+    ) -> csr_array:
         arrays = core.csr_rows(
             product,
             self._index(product),
@@ -68,9 +84,7 @@ class NativeEngine:
             self.wide_indices,
             on_progress,
         )
-        matrix = csr_array(arrays, shape=product.shape)
-        matrix.has_canonical_format = matrix.has_sorted_indices = sort
-        return matrix
+        return csr_array(arrays, shape=product.shape)
 
     def dense(self, product: Product, on_progress: OnProgress | None = None) -> npt.NDArray[Any]:
         """Return P as a dense array, shape (m, n)."""
@@ -87,9 +101,19 @@ class NativeEngine:
         by_magnitude: bool = False,
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
         """Return the k largest entries of each row and their columns, shapes (m, k)."""
-        return core.nearest(
-            product, self._index(product), k, by_magnitude, self.loop, self.n_threads, on_progress
-        )
+        twins = Twins.of(product, self.n_threads) if k < product.shape[1] else None
+        rows, n_found, watch = product, k, on_progress
+        if twins is not None:
+            rows, n_found = twins.product, k + 1
+            watch = _watched(on_progress, product, rows)
+        index = self._index(product)
+        found = core.nearest(rows, index, n_found, by_magnitude, self.loop, self.n_threads, watch)
+        if twins is None:
+            return found
+        own = None
+        if product.own is not None:
+            own = np.where(product.own < 0, -1, product.index.sample_at[product.own])
+        return twins.nearest(found, own)
 
     def sums(
         self,
@@ -126,3 +150,12 @@ class NativeEngine:
     def _index(self, product: Product) -> core.LeafIndex:
         index: core.LeafIndex = product.index.prepared(self)
         return index
+
+
+def _watched(
+    on_progress: OnProgress | None, product: Product, distinct: Product
+) -> OnProgress | None:
+    """Return what tells the progress of distinct rows in rows of the product."""
+    if on_progress is None:
+        return None
+    return lambda done: on_progress(done * product.n_rows // max(distinct.n_rows, 1))
