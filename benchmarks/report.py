@@ -78,6 +78,8 @@ def write(path):
         "all rows": queries_table("all"),
         "explore": explore_table(),
         "planes": planes_table(),
+        "full rows": full_rows_table(),
+        "parallel fit": fit_table(),
         "small": small_table(results),
     }
     for name, text in parts.items():
@@ -255,18 +257,41 @@ def planes_table():
     path = Path(__file__).parent / "large_leaves.json"
     if not path.exists():
         return "Not measured."
-    rows = []
+    rows, loops = [], ("lists", "planes", "bounds", "auto")
     for record in json.loads(path.read_text()):
-        lists = record.get("lists")
-        ratio = "-" if lists is None else f"**{lists / record['planes']:.1f}**"
-        shown = ["-" if value is None else f"{value:.3g} s" for value in (lists, record["planes"])]
-        chosen = "-"
-        if lists is not None:
-            nearer = abs(record["auto"] - lists) < abs(record["auto"] - record["planes"])
-            chosen = "lists" if nearer else "planes"
-        about = [record["forest"], f"{record['rows']:,}", record["scheme"]]
-        rows.append([*about, *shown, ratio, chosen])
-    return table(["forest", "rows", "scheme", "lists", "planes", "ratio", "chosen"], rows)
+        shown = [f"{record[loop]:.3g} s" if loop in record else "-" for loop in loops]
+        ratio = f"**{record['lists'] / record['auto']:.1f}**" if "lists" in record else "-"
+        rows.append([record["forest"], f"{record['rows']:,}", record["scheme"], *shown, ratio])
+    return table(["forest", "rows", "scheme", *loops, "lists / auto"], rows)
+
+
+def full_rows_table():
+    path = Path(__file__).parent / "full_rows.json"
+    if not path.exists():
+        return "Not measured."
+    rows = []
+    for r in json.loads(path.read_text()):
+        about = [DATA[r["data"]], f"{r['rows']:,}", r["forest"], r["scheme"]]
+        shown = [f"{r[k]:.3g} s" if k in r else "-" for k in ("lists", "auto", "dense", "write")]
+        ratios = [f"**{r['lists'] / r['auto']:.1f}**", f"{r['auto'] / r['write']:.1f}"]
+        rows.append([*about, f"{r['bytes'] / 2**30:.2f} GB", *shown, *ratios])
+    heads = ["data", "rows", "forest", "scheme", "P", "lists", "auto", "dense", "write P"]
+    return table([*heads, "lists / auto", "auto / write"], rows)
+
+
+def fit_table():
+    path = Path(__file__).parent / "parallel_fit.json"
+    if not path.exists():
+        return "Not measured."
+    found = json.loads(path.read_text())
+    threads = list(found)
+    rows = []
+    for step in found[threads[0]]:
+        of_step = [found[n][step] for n in threads]
+        shown = [f"{1000 * seconds:,.0f} ms" for seconds in of_step]
+        rows.append([step, *shown, f"{of_step[0] / of_step[-1]:.1f}"])
+    heads = [f"{n} thread{'s' * (n != '1')}" for n in threads]
+    return table(["step", *heads, f"{threads[-1]} against {threads[0]}"], rows)
 
 
 def dense_table(results):

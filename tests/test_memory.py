@@ -20,6 +20,17 @@ def leaves():
     return np.random.default_rng(0).integers(0, 40, (5000, 20))
 
 
+def test_a_forecast_knows_the_bitmaps_of_large_leaves():
+    leaves = np.random.default_rng(0).integers(0, 3, (2000, 30))
+    prox = ForestProximity.from_leaves(leaves)
+    forecast = prox.forecast()
+    assert forecast.bitmap_bytes == 90 * 32 * 8  # a bit for each sample, in whole vectors
+    assert "22.5 kB for bitmaps" in str(forecast)
+    assert "bitmaps" not in str(prox.reweigh(weight_scheme="kerf").forecast())
+    deep = ForestProximity.from_leaves(np.arange(2000)[:, None] // 4)
+    assert deep.forecast().bitmap_bytes == 0
+
+
 def test_forecast_is_exact_in_collisions_and_near_in_nonzeros(leaves):
     prox = ForestProximity.from_leaves(leaves)
     P = prox.proximity()

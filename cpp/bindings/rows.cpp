@@ -205,6 +205,13 @@ nb::object nonzeros(const nb::object& source, const HeldIndex& index, const std:
     });
 }
 
+// The memory of the bitmaps that rows would be summed with.
+Offset bitmap_bytes(const nb::object& source, const HeldIndex& index, const std::string& loop_name) {
+    const HeldProduct held = read_product(source, index);
+    const nb::gil_scoped_release no_gil;
+    return RowPlan::bytes(held.view, find_loop(loop_name));
+}
+
 // The first row that each row is equal to.
 nb::object twins_of(const nb::object& source, int n_threads) {
     Arrays arrays;
@@ -290,6 +297,7 @@ void register_rows(nb::module_& module) {
     module.def("apply", &apply_to, "product"_a, "index"_a, "values"_a.noconvert(), "n_threads"_a);
     module.def("nonzeros", &nonzeros, "product"_a, "index"_a, "loop"_a, "n_threads"_a,
                "on_progress"_a.none());
+    module.def("bitmap_bytes", &bitmap_bytes, "product"_a, "index"_a, "loop"_a);
     module.def("twins", &twins_of, "rows"_a, "n_threads"_a);
     register_repeat<std::int32_t, float>(module);
     register_repeat<std::int32_t, double>(module);

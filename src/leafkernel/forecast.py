@@ -47,6 +47,8 @@ class Forecast:
         Time that it would take, from the time that some of its rows took just now.
     limit : int
         Memory that P may take: ``max_memory``, or what is free.
+    bitmap_bytes : int
+        Memory for bitmaps of large leaves while P is computed.
     """
 
     shape: tuple[int, int]
@@ -57,6 +59,7 @@ class Forecast:
     bytes: int
     seconds: float
     limit: int
+    bitmap_bytes: int = 0
 
     @property
     def nonzeros_at_least(self) -> int:
@@ -66,7 +69,7 @@ class Forecast:
     @property
     def fits(self) -> bool:
         """Whether ``proximity()`` stays within the limit."""
-        return self.bytes <= self.limit
+        return self.bytes + self.bitmap_bytes <= self.limit
 
     @property
     def advice(self) -> str:
@@ -77,13 +80,16 @@ class Forecast:
         m, n = self.shape
         error = f" ± {self.nonzeros_error:,}" if self.nonzeros_error else ""
         per_row = self.nonzeros / max(m, 1)
+        size = f"{format_bytes(self.bytes)} of {format_bytes(self.limit)}"
+        if self.bitmap_bytes:
+            size += f", and {format_bytes(self.bitmap_bytes)} for bitmaps meanwhile"
         return "\n".join(
             [
                 f"proximity of {m:,} x {n:,} samples",
                 f"  leaf collisions   {self.collisions:,}",
                 f"  nonzeros          {self.nonzeros:,}{error} ({per_row:,.0f} a row; "
                 f"at most {self.nonzeros_at_most:,})",
-                f"  memory            {format_bytes(self.bytes)} of {format_bytes(self.limit)}",
+                f"  memory            {size}",
                 f"  time              about {format_seconds(self.seconds)}",
                 f"  advice            {self.advice}",
             ]
@@ -120,6 +126,7 @@ def forecast(product: Product, engine: Engine, *, limit: int) -> Forecast:
         bytes=csr_bytes(m, nonzeros + error, product.dtype.itemsize),
         seconds=_seconds(product, engine, collisions),
         limit=limit,
+        bitmap_bytes=getattr(engine, "bitmap_bytes", lambda _: 0)(product),
     )
 
 
@@ -153,14 +160,23 @@ def _seconds(product: Product, engine: Engine, collisions: npt.NDArray[np.int64]
     order = product.row_order[places]
     affordable = int(np.searchsorted(np.cumsum(collisions[order]), _SAMPLED_COLLISIONS)) + 1
     rows = order[:affordable]
-    sample, alone = product.take(rows), engine.on_one_thread()
-    took = []
-    for _ in range(2):  # the first time also pays for what is done once
-        begin = perf_counter()
-        alone.rows(sample)
-        took.append(perf_counter() - begin)
-    share = int(collisions[rows].sum()) / max(int(collisions.sum()), 1)
-    return min(took) / max(share, len(rows) / m) / engine.n_threads
+    alone = engine.on_one_thread()
+
+    def time(some: npt.NDArray[np.int64]) -> float:
+        sample, took = product.take(some), []
+        for _ in range(2):  # the first time also pays for what is done once
+            begin = perf_counter()
+            alone.rows(sample)
+            took.append(perf_counter() - begin)
+        return min(took)
+
+    # What is done once for all rows, such as making bitmaps, is no part of what a row takes.
+    few = rows[: len(rows) // 8]
+    once = time(few) if len(few) else 0.0
+    more = rows[len(few) :]
+    share = int(collisions[more].sum()) / max(int(collisions.sum()), 1)
+    of_more = max(time(rows) - once, 0.0)
+    return once + of_more / max(share, len(more) / m) / engine.n_threads
 
 
 def _sample_rows(collisions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -28,7 +28,7 @@ Loop choose_loop(const Product& product, Offset k, const std::vector<double>& la
     if (n_rows < few || k > n_samples / 8) return Loop::lists;
     const double lists = cost_by_lists(product), planes = cost_by_planes(product);
     const double bounds = largest.empty() ? std::numeric_limits<double>::max()
-                                          : cost_by_bounds<Value>(product, largest, k);
+                                          : 1.3 * cost_by_bounds<Value>(product, largest, k);
     if (bounds < std::min(lists, planes)) return Loop::bounds;
     return planes < lists ? Loop::planes : Loop::lists;
 }

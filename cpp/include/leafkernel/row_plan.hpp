@@ -127,15 +127,13 @@ struct RowPlan {
     static RowPlan of(const Product& product, Loop loop, int n_threads, const Monitor& monitor) {
         RowPlan plan;
         const auto& lists = product.reference;
-        if (loop == Loop::lists || (loop != Loop::planes && !are_full(product))) return plan;
+        if (!are_full(product, loop)) return plan;
         plan.full = true;
-        const auto& at = lists.sample_at;
-        plan.ascending = std::is_sorted(at.begin(), at.end());
+        plan.ascending = is_in_order(lists);
         const Monitor quiet = [&](Offset) {
             if (monitor) monitor(0);
         };
-        const bool fits = product.query.incidence.longest <= detail::most_visits;
-        if (!plan.ascending || !product.counts() || !fits) return plan;
+        if (!takes_bitmaps(product)) return plan;
         plan.bitmaps = std::make_unique<detail::LeafBitmaps>(
             lists, 0, lists.n_samples(), 1, detail::smallest_bitmap(lists), n_threads, quiet);
         if (product.divides_by_shared_oob()) {
@@ -145,9 +143,29 @@ struct RowPlan {
         return plan;
     }
 
+    // The memory of the bitmaps.
+    static Offset bytes(const Product& product, Loop loop) {
+        if (!are_full(product, loop) || !takes_bitmaps(product)) return 0;
+        const auto& lists = product.reference;
+        const Offset least = detail::smallest_bitmap(lists);
+        Offset n_maps = product.reference_oob.words_per_sample * detail::bits_per_word;
+        for (Offset leaf = 0; leaf < lists.n_leaves(); ++leaf) n_maps += lists.leaf_size(leaf) >= least;
+        return n_maps * detail::words_for(lists.n_samples()) * Offset{sizeof(Word)};
+    }
+
 private:
+    static bool is_in_order(const LeafLists& lists) {
+        return std::is_sorted(lists.sample_at.begin(), lists.sample_at.end());
+    }
+
+    static bool takes_bitmaps(const Product& product) {
+        return product.counts() && product.query.incidence.longest <= detail::most_visits &&
+               is_in_order(product.reference);
+    }
+
     // Whether some rows have so many collisions that visiting every slot costs less than listing them.
-    static bool are_full(const Product& product) {
+    static bool are_full(const Product& product, Loop loop) {
+        if (loop == Loop::lists || loop == Loop::planes) return loop == Loop::planes;
         return 5 * detail::mean_collisions(product) > 2 * product.reference.n_samples();
     }
 };

@@ -147,6 +147,10 @@ class NativeEngine:
         """Return the number of nonzeros of each row, shape (m,)."""
         return core.nonzeros(product, self._index(product), self.loop, self.n_threads, on_progress)
 
+    def bitmap_bytes(self, product: Product) -> int:
+        """Return the memory that :meth:`rows` takes for bitmaps of large leaves."""
+        return core.bitmap_bytes(product, self._index(product), self.loop)
+
     def _index(self, product: Product) -> core.LeafIndex:
         index: core.LeafIndex = product.index.prepared(self)
         return index
