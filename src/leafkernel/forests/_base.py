@@ -52,6 +52,25 @@ class InBag:
     is_oob: Array
 
 
+@dataclass(frozen=True)
+class Outputs:
+    """What a boosted model adds up to.
+
+    Attributes
+    ----------
+    base_scores : ndarray of float64 of shape (K,)
+        Raw score of each output before the first tree.
+    of_tree : ndarray of int64 of shape (T,)
+        Output that each tree adds to. -1 where its leaves have a value for each output.
+    labels : ndarray of shape (K,)
+        Name of each output: the class that it speaks for, or its number.
+    """
+
+    base_scores: npt.NDArray[np.float64]
+    of_tree: npt.NDArray[np.int64]
+    labels: Array
+
+
 class FittedForest(ABC):
     """A fitted tree ensemble, seen through its leaves.
 
@@ -63,6 +82,9 @@ class FittedForest(ABC):
 
     #: First leaf id of each tree, and the number of leaves; int64, shape (T + 1,).
     leaf_offsets: npt.NDArray[np.int64]
+
+    #: What the trees add up to; known once :meth:`contributions` was called.
+    outputs: Outputs | None = None
 
     #: Whether its leaves are known only by the samples of fit that reached them.
     learns_leaves: bool = False
@@ -117,6 +139,19 @@ class FittedForest(ABC):
     def tree_weights(self, leaf_mass: Array) -> Array:
         """Return each tree's weight in the ensemble, shape (T,), given the samples in each leaf."""
         raise Unavailable(f"{self} has no tree weights")
+
+    def contributions(
+        self, y: Any, sample_weight: Any, leaf: Array, *, objective: Any = None
+    ) -> Array:
+        """Return the part of each training sample in the value of its leaf in each tree.
+
+        The result has shape (n, T), or (n, T, K) where leaves have a value for each output. The
+        objective gives the derivatives of the loss for models that do not tell theirs. The
+        attribute ``outputs`` is set.
+        """
+        raise Unavailable(
+            f"{self} is not a gradient-boosted model; use 'gap' for a random forest, or 'kerf'"
+        )
 
     def path_features(self) -> tuple[Array, Array]:
         """Return (offsets, features): the distinct features on the path to each leaf, ascending."""

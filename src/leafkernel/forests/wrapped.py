@@ -134,6 +134,14 @@ class PipelineForest(FittedForest):
         """Return each tree's weight in the ensemble, shape (T,)."""
         return self._last.tree_weights(leaf_mass)
 
+    def contributions(
+        self, y: Any, sample_weight: Any, leaf: Array, *, objective: Any = None
+    ) -> Array:
+        """Return the part of each training sample in the value of its leaf in each tree."""
+        found = self._last.contributions(y, sample_weight, leaf, objective=objective)
+        self.outputs = self._last.outputs
+        return found
+
     def path_features(self) -> tuple[Array, Array]:
         """Return (offsets, features) on the path to each leaf, in columns of the last step."""
         return self._last.path_features()

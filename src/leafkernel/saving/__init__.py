@@ -38,8 +38,16 @@ from leafkernel.weighting import Weighting
 
 __all__ = ["MANIFEST", "DamagedError", "read", "verify", "write"]
 
-_SAMPLES = ("leaf", "in_bag_weights", "oob_flags", "feature_values", "labels")
-_STATS = ("leaf_offsets", "leaf_mass", "in_bag_masses", "weights_of_trees")
+_SAMPLES = ("leaf", "in_bag_weights", "oob_flags", "feature_values", "labels", "leaf_parts")
+_STATS = (
+    "leaf_offsets",
+    "leaf_mass",
+    "in_bag_masses",
+    "weights_of_trees",
+    "base_scores_of_outputs",
+    "outputs_of_trees",
+    "labels_of_outputs",
+)
 _FACTORS = ("by_sample", "by_leaf", "by_entry")
 _LISTS = ("offsets", "members", "weights", "sample_at")
 _PARAMS = ("diagonal", "symmetrize", "n_jobs", "max_memory", "progress")
