@@ -185,6 +185,25 @@ def mismatch(
 
 
 
+def newton(G: Array, H: Array, l1: float = 0.0, l2: float = 0.0, most: float = 0.0) -> Array:
+    """Return what G is multiplied by in a regularized Newton step.
+
+    Parameters
+    ----------
+    G, H : ndarray of shape (leaves,)
+        Sums of the first and second derivatives.
+    l1, l2 : float
+        Penalties of the size and of the square of a step.
+    most : float
+        Largest step; 0 for any.
+    """
+    kept = np.maximum(np.abs(G) - l1, 0) / np.abs(G) if l1 else 1.0
+    factor: Array = -kept / (H + l2)
+    if most > 0:
+        factor = factor * np.minimum(1, most / np.abs(factor * G))
+    return factor
+
+
 def targets(y: Any, n_samples: int) -> Array:
     """Return the targets of the training samples as an array, shape (n,) or (n, K)."""
     if y is None:

@@ -1,0 +1,354 @@
+"""How LightGBM trains: its losses, initial scores, leaf values and draws of samples.
+
+Draws are made again with LightGBM's own generator, a linear congruential one with a seed for every
+1024 samples. Read on LightGBM 4.0.0 to 4.7.0.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from leafkernel.forests import _losses
+from leafkernel.forests._base import Array, Outputs, Unavailable
+from leafkernel.forests._boosting import BoostedTrees
+from leafkernel.forests._gradients import Training, codes, newton, numbers, targets, weights_of
+from leafkernel.forests._losses import Derivatives
+from leafkernel.forests._trees import TreeArrays, parents
+
+# Samples that share a generator, and the generator: x <- _TIMES * x + _PLUS modulo 2^32.
+_BLOCK, _TIMES, _PLUS = 1024, 214013, 2531011
+_EPSILON = 1e-15
+# Losses whose leaves are refitted.
+_REFITTED = {"regression_l1": "medians", "quantile": "quantiles", "mape": "weighted medians"}
+_RANKING = ("lambdarank", "rank_xendcg")
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What the text of a model says of its training."""
+
+    forest: BoostedTrees
+    objective: str
+    params: Mapping[str, str]
+    n_outputs: int
+    shrinkage: Array
+    trees: Sequence[TreeArrays]
+    averages: bool
+
+    def number(self, name: str, default: float = 0.0) -> float:
+        """Return a parameter as a number."""
+        try:
+            return float(self.params.get(name, default))
+        except ValueError:
+            return default
+
+
+def retraced_training(
+    trained: Trained, y: Any, sample_weight: Any, n_samples: int, objective: Derivatives | None
+) -> Training:
+    """Return how a model was trained on these samples."""
+    forest, number = trained.forest, trained.number
+    _refuse(trained)
+    name = trained.objective.partition(" ")[0]
+    coded, labels = _targets(trained, name, y, n_samples)
+    weights = weights_of(sample_weight, n_samples)
+    if getattr(forest.estimator, "class_weight", None) is not None:
+        from sklearn.utils import compute_sample_weight  # noqa: PLC0415
+
+        weights *= compute_sample_weight(
+            forest.estimator.class_weight, targets(y, n_samples)
+        )
+    weights = weights.astype(np.float32).astype(np.float64)
+    derivatives = objective or _derivatives(trained, name)
+    start = np.zeros(trained.n_outputs)
+    if objective is None and number("boost_from_average", 1):
+        start = _start(trained, name, coded, weights)
+    values = forest.leaf_values().copy()
+    ends = forest.leaf_offsets
+    for k in range(trained.n_outputs):  # the first trees hold the initial scores
+        values[ends[k] : ends[k + 1]] -= start[k]
+    return Training(
+        coded,
+        weights[:, None] * _label_weights(trained, name, coded),
+        Outputs(start, np.arange(len(trained.trees)) % trained.n_outputs, labels),
+        values,
+        trained.n_outputs,
+        derivatives,
+        _factor(trained, values, ends),
+        drawn=_draws(trained, coded),
+        tolerance=2e-6,
+        derivative_precision=np.float32,
+    )
+
+
+def _refuse(trained: Trained) -> None:
+    forest, params = trained.forest, trained.params
+    name = trained.objective.partition(" ")[0]
+    if trained.averages:
+        raise Unavailable(
+            f"{forest} has boosting_type='rf', which averages its trees; use 'kerf', or grow the "
+            "forest with scikit-learn's RandomForest and use 'gap'"
+        )
+    if params.get("boosting") == "dart":
+        raise Unavailable(
+            f"{forest} has boosting_type='dart', whose trees were trained with others left out, and "
+            "it does not keep which; use 'boosted', or train it with 'gbdt'"
+        )
+    if name in _REFITTED:
+        raise Unavailable(
+            f"{forest} has objective={name!r}, which puts {_REFITTED[name]} of residuals into its "
+            "leaves; these are not sums over samples. Use 'boosted', or train with 'huber' or 'fair'"
+        )
+    if name in _RANKING:
+        raise Unavailable(
+            f"{forest} has objective={name!r}, whose gradients belong to pairs of samples in a "
+            "query; use 'boosted'"
+        )
+    for option in ("path_smooth", "use_quantized_grad"):
+        if trained.number(option):
+            raise Unavailable(
+                f"{forest} has {option}={params[option]}, whose leaf values do not follow from the "
+                "gradients of their own samples; use 'boosted', or train it without"
+            )
+
+
+def _targets(trained: Trained, name: str, y: Any, n_samples: int) -> tuple[Array, Array]:
+    """Return the targets in LightGBM's own precision, and the names of the outputs."""
+    classes = getattr(trained.forest.estimator, "classes_", None)
+    several = np.arange(trained.n_outputs)
+    if classes is None:
+        found = numbers(y, n_samples)
+        binary = name == "binary"
+        coded = (found > 0).astype(np.float64) if binary else found.astype(np.float32)
+        if name == "regression" and "sqrt" in trained.objective.split():
+            coded = np.sign(coded) * np.sqrt(np.abs(coded))
+        return coded.astype(np.float64), several + binary
+    found = codes(y, n_samples, np.asarray(classes)).astype(np.float64)
+    return found, np.asarray(classes)[1:] if trained.n_outputs == 1 else np.asarray(classes)
+
+
+def _derivatives(trained: Trained, name: str) -> Derivatives:
+    number, n_outputs = trained.number, trained.n_outputs
+    sigmoid = number("sigmoid", 1.0)
+    binary = _losses.logistic if sigmoid == 1 else _losses.scaled_logistic(sigmoid)
+    known: dict[str, Callable[[], Derivatives]] = {
+        "regression": lambda: _losses.squared,
+        "huber": lambda: _losses.huber(number("alpha", 0.9)),
+        "fair": lambda: _losses.fair(number("fair_c", 1.0)),
+        "poisson": lambda: _losses.poisson(number("poisson_max_delta_step", 0.7)),
+        "gamma": lambda: _losses.gamma,
+        "tweedie": lambda: _losses.tweedie(number("tweedie_variance_power", 1.5)),
+        "binary": lambda: binary,
+        "multiclass": lambda: _losses.multinomial(n_outputs / (n_outputs - 1)),
+        "multiclassova": lambda: _losses.one_against_all(binary),
+        "cross_entropy": lambda: _losses.logistic,
+    }
+    if name not in known:
+        raise Unavailable(
+            f"{trained.forest} has objective={name or 'None'!r}, whose derivatives are not known; "
+            "pass them with weight_scheme=Gradient(objective=function)"
+        )
+    return known[name]()
+
+
+def _start(trained: Trained, name: str, y: Array, weights: Array) -> Array:
+    """Return the initial scores that were made from the targets and folded into the first trees."""
+    total = weights.sum()
+    if name in ("multiclass", "multiclassova"):
+        share = np.bincount(y.astype(np.intp), weights, trained.n_outputs) / total
+        share = np.maximum(share, _EPSILON)
+        start = np.log(share)
+        if name == "multiclassova":
+            share = np.minimum(share, 1 - _EPSILON)
+            start = np.log(share / (1 - share)) / trained.number("sigmoid", 1.0)
+        return _not_tiny(start)
+    mean = float((y * weights).sum() / total)
+    if name in ("binary", "cross_entropy"):
+        mean = min(max(mean, _EPSILON), 1 - _EPSILON)
+        mean = np.log(mean / (1 - mean))
+        if name == "binary":
+            mean /= trained.number("sigmoid", 1.0)
+    elif name in ("poisson", "gamma", "tweedie"):
+        mean = np.log(mean) if mean > 0 else -np.inf
+    return _not_tiny(np.array([mean]))
+
+
+def _not_tiny(start: Array) -> Array:
+    return np.where(np.abs(start) > _EPSILON, start, 0.0)
+
+
+def _label_weights(trained: Trained, name: str, y: Array) -> Array:
+    """Return the weights of positive and negative samples, shape (n, 1) or (n, K)."""
+    if name not in ("binary", "multiclassova"):
+        return np.ones((len(y), 1))
+    positive = y[:, None] == (np.arange(trained.n_outputs) if name == "multiclassova" else 1)
+    of_positive, of_negative = np.ones(positive.shape[1]), np.ones(positive.shape[1])
+    if trained.number("is_unbalance"):
+        n_positive = positive.sum(axis=0)
+        n_negative = len(y) - n_positive
+        both = (n_positive > 0) & (n_negative > 0)
+        more = both & (n_positive > n_negative)
+        of_negative = np.where(more, n_positive / np.maximum(n_negative, 1), 1.0)
+        of_positive = np.where(both & ~more, n_negative / np.maximum(n_positive, 1), 1.0)
+    of_positive = of_positive * trained.number("scale_pos_weight", 1.0)
+    return np.where(positive, of_positive, of_negative)
+
+
+def _factor(
+    trained: Trained, values: Array, ends: Array
+) -> Callable[[int, Array, Array], Array]:
+    """Return what turns sums of gradients into leaf values."""
+    number = trained.number
+    l1, l2, most = number("lambda_l1"), number("lambda_l2"), number("max_delta_step")
+    rate = number("learning_rate", 0.1)
+    is_lost = (np.arange(len(trained.trees)) < trained.n_outputs) & (trained.shrinkage == 1)
+
+    def factor(tree: int, G: Array, H: Array) -> Array:
+        held = values[ends[tree] : ends[tree + 1]]
+        unit = newton(G, H, l1, l2, most)
+        by_category = _after_categories(trained.trees[tree])
+        if by_category.any():  # these splits have another penalty, unless one is against the rest
+            other = newton(G, H, l1, l2 + number("cat_l2", 10.0), most)
+            scale = _rate(tree, held[~by_category], (unit * G)[~by_category])
+            nearer = np.abs(scale * other * G - held) < np.abs(scale * unit * G - held)
+            unit = np.where(by_category & nearer, other, unit)
+        return _rate(tree, held, unit * G) * unit
+
+    def _rate(tree: int, held: Array, step: Array) -> float:
+        known = rate if is_lost[tree] else trained.shrinkage[tree]
+        inner = np.isfinite(step) & (step != 0)
+        if not inner.any():
+            return float(known)
+        found = float(np.median(held[inner] / step[inner]))
+        # Six digits of the rate are written, and none once an initial score is in the leaves.
+        return found if is_lost[tree] or abs(found - known) <= 1e-5 * known else float(known)
+
+    return factor
+
+
+def _after_categories(tree: TreeArrays) -> Array:
+    """Return which leaves hang on a split by category."""
+    if not tree.categories:
+        return np.zeros(int((tree.children_left < 0).sum()), dtype=bool)
+    above = parents(tree)[tree.children_left < 0]
+    return np.isin(above, list(tree.categories))
+
+
+class _Generators:
+    """LightGBM's generators: one for every block of samples."""
+
+    def __init__(self, seed: int, n_samples: int) -> None:
+        n_blocks = -(-n_samples // _BLOCK)
+        self._n_samples = n_samples
+        self._state = (seed + np.arange(n_blocks)).astype(np.uint32)
+        times, plus = np.empty(_BLOCK, np.uint32), np.empty(_BLOCK, np.uint32)
+        a, c = 1, 0
+        for i in range(_BLOCK):  # the state after i + 1 steps is times * x + plus
+            a, c = a * _TIMES % 2**32, (c * _TIMES + _PLUS) % 2**32
+            times[i], plus[i] = a, c
+        self._times, self._plus = times, plus
+
+    def look(self) -> Array:
+        """Return the next numbers in [0, 1) of each block, shape (blocks, 1024), and take none."""
+        state = self._state[:, None] * self._times + self._plus
+        return (state >> np.uint32(16) & np.uint32(0x7FFF)) / np.float32(32768)
+
+    def skip(self, counts: Array) -> None:
+        """Take so many numbers from each block."""
+        some = counts > 0
+        at = np.maximum(counts, 1) - 1
+        self._state = np.where(some, self._state * self._times[at] + self._plus[at], self._state)
+
+    def take(self) -> Array:
+        """Take a number for each sample, shape (n,)."""
+        found: Array = self.look().ravel()[: self._n_samples]
+        left = self._n_samples - _BLOCK * np.arange(len(self._state))
+        self.skip(np.minimum(left, _BLOCK))
+        return found
+
+
+def _draws(
+    trained: Trained, y: Array
+) -> Callable[[int, Array, Array], Array | None] | None:
+    """Return what draws the samples of each round again, None if all were used."""
+    number = trained.number
+    n_samples, seed = len(y), int(number("bagging_seed", 3))
+    goss = "goss" in (trained.params.get("data_sample_strategy"), trained.params.get("boosting"))
+    every, fraction = int(number("bagging_freq")), number("bagging_fraction", 1.0)
+    of_sides = number("neg_bagging_fraction", 1.0), number("pos_bagging_fraction", 1.0)
+    balanced = min(of_sides) < 1 and trained.objective.startswith("binary") and y.any()
+    if goss:
+        return _goss(trained, n_samples, seed)
+    if every <= 0 or not (fraction < 1 or balanced):
+        return None
+    generators = _Generators(seed, n_samples)
+    limit = np.array(of_sides)[(y > 0).astype(int)] if balanced else fraction
+    drawn: list[Array] = []
+
+    def draw(round_: int, g: Array, h: Array) -> Array:  # noqa: ARG001
+        if round_ % every == 0:
+            drawn[:] = [(generators.take() < limit).astype(np.float64)]
+        return drawn[0]
+
+    return draw
+
+
+def _goss(
+    trained: Trained, n_samples: int, seed: int
+) -> Callable[[int, Array, Array], Array | None]:
+    """Return what draws samples with small gradients again, and keeps those with large ones.
+
+    Threads draw for slices of the samples, so the draws depend on their number.
+    """
+    number = trained.number
+    generators = _Generators(seed, n_samples)
+    first = int(1 / number("learning_rate", 0.1))
+    threads = int(number("num_threads"))
+    n_slices = min(threads if threads > 0 else os.cpu_count() or 1, -(-n_samples // _BLOCK))
+    size = n_samples
+    if n_slices > 1:
+        size = -(-(-(-n_samples // n_slices)) // _BLOCK) * _BLOCK
+    rates = number("top_rate", 0.2), number("other_rate", 0.1)
+
+    def draw(round_: int, g: Array, h: Array) -> Array | None:
+        if round_ < first:
+            return None
+        importance = np.zeros(n_samples, np.float32)
+        for k in range(g.shape[1]):
+            importance += np.abs(g[:, k] * h[:, k])
+        drawn = np.zeros(n_samples)
+        ahead = generators.look()
+        taken = np.zeros(len(ahead), dtype=np.intp)
+        for begin in range(0, n_samples, size):
+            rows = slice(begin, min(begin + size, n_samples))
+            _draw_slice(importance[rows], begin, rates, ahead, taken, drawn[rows])
+        generators.skip(taken)
+        return drawn
+
+    return draw
+
+
+def _draw_slice(
+    importance: Array, begin: int, rates: tuple[float, float], ahead: Array, taken: Array, out: Array
+) -> None:
+    """Draw one slice of samples; count the numbers taken from each block."""
+    n = len(importance)
+    n_top, n_other = max(1, int(n * rates[0])), int(n * rates[1])
+    threshold = np.partition(importance, n - n_top)[n - n_top]
+    top = importance >= threshold
+    out[top] = 1
+    multiply = np.float32(n - n_top) / np.float32(n_other)
+    before = np.cumsum(top) - top  # those with large gradients, before each sample
+    sampled = 0
+    for i in np.flatnonzero(~top).tolist():
+        block = (begin + i) // _BLOCK
+        number = ahead[block, taken[block]]
+        taken[block] += 1
+        if number < (n_other - sampled) / ((n - i) - (n_top - int(before[i]))):
+            out[i] = multiply
+            sampled += 1
