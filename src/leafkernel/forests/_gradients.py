@@ -45,14 +45,16 @@ class Training:
     derivatives : callable
         Derivatives of the loss: (y, scores) -> (g, h).
     factor : callable
-        (tree, G, H) -> what G is multiplied by to give the value of each leaf of the tree, shape
-        (leaves,).
+        (tree, G, H, held) -> what G is multiplied by to give the value of each leaf of the tree,
+        shape (leaves,). ``held`` are these values, for what a model does not tell otherwise.
     drawn : callable or None
         (round, g, h) -> the weight of each sample's draw, shape (n,); None where all were drawn.
     tolerance : float
         How far the parts of a leaf may be from its value, in sums of their magnitudes.
+    noise : ndarray of shape (n,), optional
+        Rounding error of each sample's derivatives, where the library computes in float32.
     precision : type
-        Type that the library keeps scores and derivatives in.
+        Type that the library keeps scores in.
     derivative_precision : type
         Type that the library rounds derivatives to.
     """
@@ -63,9 +65,10 @@ class Training:
     values: Array
     per_round: int
     derivatives: Derivatives
-    factor: Callable[[int, Array, Array], Array]
+    factor: Callable[[int, Array, Array, Array], Array]
     drawn: Callable[[int, Array, Array], Array | None] | None = None
     tolerance: float = 1e-9
+    noise: Array | None = None
     precision: type = np.float64
     derivative_precision: type = np.float64
 
@@ -86,15 +89,27 @@ class Training:
         if drawn is not None:
             self.g, self.h = self.g * drawn[:, None], self.h * drawn[:, None]
 
-    def parts(self, tree: int, leaf: Array, n_leaves: int, scores: Array) -> Array:
-        """Return the part of each sample in the value of its leaf, shape (n,) or (n, K)."""
-        output = self.outputs.of_tree[tree]
-        g, h = (d[:, output].astype(np.float64) for d in (self.g, self.h))
-        sums = [np.bincount(leaf, d, n_leaves) for d in (g, h)]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            factor = np.nan_to_num(self.factor(tree, *sums), nan=0.0, posinf=0.0, neginf=0.0)
-        parts: Array = factor[leaf] * g
-        return parts
+    def parts(
+        self, tree: int, leaf: Array, held: Array, scores: Array
+    ) -> tuple[Array, Array | float]:
+        """Return the part of each sample in the value of its leaf, and the rounding of each leaf.
+
+        Parts have shape (n,), or (n, K) where leaves have a value for each output.
+        """
+        output, n_leaves = self.outputs.of_tree[tree], len(held)
+        columns = range(self.g.shape[1]) if output < 0 else [output]
+        found, room = [], np.zeros((n_leaves, len(columns)))
+        for i, k in enumerate(columns):
+            g, h = (d[:, k].astype(np.float64) for d in (self.g, self.h))
+            G, H = (np.bincount(leaf, d, n_leaves) for d in (g, h))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                factor = self.factor(tree, G, H, held[:, k] if output < 0 else held)
+            factor = np.nan_to_num(factor, nan=0.0, posinf=0.0, neginf=0.0)
+            found.append(factor[leaf] * g)
+            if self.noise is not None:
+                noise = np.bincount(leaf, self.noise, n_leaves)
+                room[:, i] = noise * np.abs(factor) * (1 + np.abs(factor * G))
+        return (np.stack(found, axis=1), room) if output < 0 else (found[0], room[:, 0])
 
 
 def retrace(training: Training, leaf: Array, leaf_offsets: Array, name: str) -> Array:
@@ -131,8 +146,8 @@ def retrace(training: Training, leaf: Array, leaf_offsets: Array, name: str) -> 
                 training.begin(tree // training.per_round, scores)
                 before = scores.copy() if training.per_round > 1 else scores
             held = values[leaf_offsets[tree] : leaf_offsets[tree + 1]]
-            part = training.parts(tree, leaves, len(held), before)
-            parts[i] = _settle(part, leaves, held, training.tolerance, tree, name)
+            part, room = training.parts(tree, leaves, held, before)
+            parts[i] = _settle(part, leaves, held, (training.tolerance, room), tree, name)
             output = outputs.of_tree[tree]
             into = slice(None) if output < 0 else output
             scores[:, into] += held[leaves].astype(training.precision)
@@ -141,16 +156,23 @@ def retrace(training: Training, leaf: Array, leaf_offsets: Array, name: str) -> 
 
 
 def _settle(
-    part: Array, leaf: Array, held: Array, tolerance: float, tree: int, name: str
+    part: Array,
+    leaf: Array,
+    held: Array,
+    allowed: tuple[float, Array | float],
+    tree: int,
+    name: str,
 ) -> Array:
     """Return parts that add up to what the leaves hold, or refuse those that are far from it.
 
     What is left is rounding of the library. It is spread in proportion to the parts' magnitudes,
     which is stable even where the parts of a leaf nearly cancel.
     """
+    tolerance, room = allowed
     if part.ndim == 2:
+        rooms = np.broadcast_to(room, held.shape)
         columns = [
-            _settle(part[:, k], leaf, held[:, k], tolerance, tree, name)
+            _settle(part[:, k], leaf, held[:, k], (tolerance, rooms[:, k]), tree, name)
             for k in range(part.shape[1])
         ]
         return np.stack(columns, axis=1)
@@ -160,7 +182,8 @@ def _settle(
     reached = np.bincount(leaf, minlength=len(held)) > 0
     if len(held) == 1 and held[0] == 0:  # a tree that found no split, and adds nothing
         return np.zeros_like(part)
-    wrong = (np.abs(left) > tolerance * (most + 1e-4 * np.abs(held))) & (reached | (held != 0))
+    enough = tolerance * (most + 1e-4 * np.abs(held)) + room
+    wrong = (np.abs(left) > enough) & (reached | (held != 0))
     if wrong.any():
         raise mismatch(held, total, wrong, reached, tree, name)
     spread = np.divide(left, most, out=np.zeros_like(left), where=most > 0)

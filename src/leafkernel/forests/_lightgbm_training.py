@@ -79,7 +79,7 @@ def retraced_training(
         values,
         trained.n_outputs,
         derivatives,
-        _factor(trained, values, ends),
+        _factor(trained),
         drawn=_draws(trained, coded),
         tolerance=2e-6,
         derivative_precision=np.float32,
@@ -199,17 +199,14 @@ def _label_weights(trained: Trained, name: str, y: Array) -> Array:
     return np.where(positive, of_positive, of_negative)
 
 
-def _factor(
-    trained: Trained, values: Array, ends: Array
-) -> Callable[[int, Array, Array], Array]:
+def _factor(trained: Trained) -> Callable[[int, Array, Array, Array], Array]:
     """Return what turns sums of gradients into leaf values."""
     number = trained.number
     l1, l2, most = number("lambda_l1"), number("lambda_l2"), number("max_delta_step")
     rate = number("learning_rate", 0.1)
     is_lost = (np.arange(len(trained.trees)) < trained.n_outputs) & (trained.shrinkage == 1)
 
-    def factor(tree: int, G: Array, H: Array) -> Array:
-        held = values[ends[tree] : ends[tree + 1]]
+    def factor(tree: int, G: Array, H: Array, held: Array) -> Array:
         unit = newton(G, H, l1, l2, most)
         by_category = _after_categories(trained.trees[tree])
         if by_category.any():  # these splits have another penalty, unless one is against the rest

@@ -111,7 +111,7 @@ def gradient_boosting(
         forest.leaf_values(),
         len(base),
         sklearn_loss(forest, model._loss, objective, n_classes / (n_classes - 1)),
-        lambda tree, G, H: np.where(H < 1e-150, 0, -rate / H),  # noqa: ARG005
+        lambda tree, G, H, held: np.where(H < 1e-150, 0, -rate / H),  # noqa: ARG005
         drawn=_draws(forest, rows, n_samples, len(base)) if model.subsample < 1 else None,
         **more,
     )
@@ -177,9 +177,11 @@ class _HuberTraining(Training):
         size = np.abs(self._residual[trained])
         self._delta = float(_weighted_percentile(size, self.weights[trained], 100 * self.quantile))
 
-    def parts(self, tree: int, leaf: Array, n_leaves: int, scores: Array) -> Array:
+    def parts(
+        self, tree: int, leaf: Array, held: Array, scores: Array
+    ) -> tuple[Array, Array | float]:
         """Return the part of each sample in the value of its leaf."""
-        weights = self.h[:, 0]
+        weights, n_leaves = self.h[:, 0], len(held)
         order = np.argsort(leaf, kind="stable")
         order = order[weights[order] > 0]
         middle = np.zeros(n_leaves)
@@ -192,4 +194,4 @@ class _HuberTraining(Training):
         low, high = middle - self._delta, middle + self._delta
         clipped = np.clip(self._residual, low[leaf], high[leaf])
         shares: Array = self.rate * weights / np.where(total > 0, total, 1)[leaf] * clipped
-        return shares
+        return shares, 0.0

@@ -73,8 +73,8 @@ class HistForest(BoostedTrees):
             self.leaf_values(),
             len(base),
             sklearn_loss(self, model._loss, objective, 1.0),
-            lambda tree, G, H: -rate / (H + l2),  # noqa: ARG005
-            tolerance=1e-5,
+            lambda tree, G, H, held: -rate / (H + l2),  # noqa: ARG005
+            tolerance=2e-6,
             derivative_precision=np.float32,
         )
 
