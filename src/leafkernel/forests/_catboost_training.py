@@ -6,7 +6,7 @@ several steps where ``leaf_estimation_iterations`` says so. Read on CatBoost 1.2
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,10 @@ from leafkernel.forests._gradients import Training, codes, numbers, targets, wei
 from leafkernel.forests._losses import Derivatives
 
 _CLASSES = ("Logloss", "MultiClass", "MultiClassOneVsAll")
-_RANKING = ("YetiRank", "PairLogit", "QueryRMSE", "QuerySoftMax", "QueryCrossEntropy", "StochasticRank", "LambdaMart")
+_RANKING = ("YetiRank", "PairLogit", "Query", "StochasticRank", "LambdaMart")
+
+# A relative change of the loss that CatBoost may round away, and the most steps to try in a tree.
+_UNCLEAR, _MOST_TRIES = 1e-3, 1100
 
 
 def retraced_training(
@@ -45,6 +48,7 @@ def retraced_training(
     base = np.ravel(np.asarray(model.get_scale_and_bias()[1], dtype=np.float64))
     base = np.repeat(base, n_outputs) if len(base) == 1 else base
     several = n_outputs > 1
+    backtracks = params.get("leaf_estimation_backtracking", "No") != "No"
     l2 = float(params.get("l2_leaf_reg", 3.0)) * weights.sum() / n_samples
     return _CatBoostTraining(
         coded,
@@ -59,7 +63,8 @@ def retraced_training(
         l2=l2,
         steps=int(params.get("leaf_estimation_iterations", 1)),
         by_weight=params.get("leaf_estimation_method") == "Gradient",
-        coupled=name == "MultiClass",
+        coupled=name == "MultiClass" and objective is None,
+        loss=None if objective is not None or not backtracks else _losses_of(name, options),
     )
 
 
@@ -106,6 +111,41 @@ def _derivatives(forest: BoostedTrees, name: str, options: Mapping[str, float]) 
     return known[name]
 
 
+def _losses_of(name: str, options: Mapping[str, float]) -> Callable[[Array, Array], Array] | None:
+    """Return the loss of each sample, by which steps are halved."""
+    power, delta = options.get("variance_power", 1.5), options.get("delta", 1.0)
+
+    def tweedie(y: Array, s: Array) -> Array:
+        found: Array = np.exp((2 - power) * s) / (2 - power) - y * np.exp((1 - power) * s) / (
+            1 - power
+        )
+        return found
+
+    def huber(y: Array, s: Array) -> Array:
+        r = np.abs(s - y)
+        return np.where(r < delta, r**2 / 2, delta * (r - delta / 2))
+
+    def logistic(y: Array, s: Array) -> Array:
+        found: Array = np.logaddexp(0, s) - y * s
+        return found
+
+    def multinomial(y: Array, s: Array) -> Array:
+        found: Array = np.logaddexp.reduce(s, axis=1) - s[np.arange(len(y)), y]
+        return found
+
+    return {
+        "Logloss": logistic,
+        "CrossEntropy": logistic,
+        "MultiClass": multinomial,
+        "MultiClassOneVsAll": lambda y, s: logistic(_losses.one_hot(y, s), s).mean(axis=1),
+        "Poisson": lambda y, s: np.exp(s) - y * s,
+        "Tweedie": tweedie,
+        "Huber": huber,
+        "RMSE": lambda y, s: (s - y) ** 2,
+        "MultiRMSE": lambda y, s: ((s - y) ** 2).sum(axis=1),
+    }.get(name)
+
+
 def _targets(
     forest: BoostedTrees, name: str, y: Any, n_samples: int, n_outputs: int
 ) -> tuple[Array, Array]:
@@ -133,6 +173,16 @@ def _class_weights(params: Mapping[str, Any], coded: Array) -> Array:
     return np.ones(len(coded))
 
 
+@dataclass(frozen=True)
+class _Place:
+    """The tree, and the samples in its leaves, whose values are looked for."""
+
+    tree: int
+    leaf: Array
+    held: Array
+    scores: Array
+
+
 @dataclass
 class _CatBoostTraining(Training):
     """Leaves that take several steps, or steps for all classes together."""
@@ -142,19 +192,59 @@ class _CatBoostTraining(Training):
     steps: int = 1
     by_weight: bool = False
     coupled: bool = False
+    loss: Callable[[Array, Array], Array] | None = None
 
     def parts(
         self, tree: int, leaf: Array, held: Array, scores: Array
     ) -> tuple[Array, Array | float]:
         """Return the part of each sample in the value of its leaf."""
-        total = np.zeros((len(leaf), 1 if held.ndim == 1 else held.shape[1]))
-        for step in range(self.steps):
-            if step:
-                at = self._sums(leaf, total, len(held))
-                self.begin(step, scores + at[leaf])
-            total += self._step(tree, leaf, held, scores)
-        total *= self.rate
-        return (total if held.ndim == 2 else total[:, 0]), 0.0
+        none = np.zeros((len(leaf), 1 if held.ndim == 1 else held.shape[1]))
+        if self.steps == 1:
+            found = self.rate * self._step(tree, leaf, held, scores)
+        else:
+            self._tries = _MOST_TRIES
+            self._nearest, self._off = none, np.inf
+            walked = self._walk(_Place(tree, leaf, held, scores), none, 0)
+            found = self._nearest if walked is None else walked
+        return (found if held.ndim == 2 else found[:, 0]), 0.0
+
+    def _walk(self, place: _Place, total: Array, number: int) -> Array | None:
+        """Return parts that add up to the values of the leaves, found by the steps of CatBoost.
+
+        A step that does not lower the loss is halved, which takes a step as well. CatBoost rounds
+        the loss, so both ways are tried where it hardly changes.
+        """
+        values = place.held.reshape(len(place.held), -1)
+        added = self._sums(place.leaf, total, len(values))
+        size = self._sums(place.leaf, np.abs(total), len(values))
+        off = float(np.max(np.abs(values - self.rate * added) - self.tolerance * self.rate * size))
+        if number and off < self._off:
+            self._nearest, self._off = self.rate * total, off
+        if number and off <= 0:
+            return self.rate * total
+        if number >= self.steps or self._tries <= 0:
+            return None
+        self._tries -= 1
+        at = place.scores + added[place.leaf]
+        self.begin(number, at)
+        step = self._step(place.tree, place.leaf, place.held, at)
+        before = self._loss(at)
+        for halved in range(self.steps - number):
+            tried = total + 0.5**halved * step
+            moved = self._sums(place.leaf, tried, len(values))
+            after = self._loss(place.scores + moved[place.leaf])
+            if not after > before + _UNCLEAR * abs(before):
+                found = self._walk(place, tried, number + halved + 1)
+                if found is not None or after < before - _UNCLEAR * abs(before):
+                    return found
+        return None
+
+    def _loss(self, scores: Array) -> float:
+        """Return the mean loss at some scores; 0 where it is not known."""
+        if self.loss is None:
+            return 0.0
+        shaped = scores[:, 0] if scores.shape[1] == 1 else scores
+        return float(np.average(self.loss(self.y, shaped), weights=self.weights))
 
     def _step(self, tree: int, leaf: Array, held: Array, scores: Array) -> Array:
         if self.coupled and not self.by_weight:
