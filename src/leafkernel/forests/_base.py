@@ -71,6 +71,34 @@ class Outputs:
     labels: Array
 
 
+@dataclass(frozen=True)
+class LeafAverages:
+    """A model of squared loss as averages of residuals over leaves.
+
+    Tree t takes from the residuals r, and adds to the scores, ``rates[l] * (weights * r).sum()``
+    over the training samples of each leaf l.
+
+    Attributes
+    ----------
+    rates : ndarray of float64 of shape (L,)
+        The learning rate, divided by the weight of the leaf's samples and the L2 term.
+    weights : ndarray of float64 of shape (n,)
+        Weight of each training sample.
+    y : ndarray of float64 of shape (n,)
+        Targets.
+    base_score : float
+        Score before the first tree: the weighted mean of the targets.
+    values : ndarray of float64 of shape (L,)
+        What each leaf adds to the score.
+    """
+
+    rates: Array
+    weights: Array
+    y: Array
+    base_score: float
+    values: Array
+
+
 class FittedForest(ABC):
     """A fitted tree ensemble, seen through its leaves.
 
@@ -151,6 +179,12 @@ class FittedForest(ABC):
         """
         raise Unavailable(
             f"{self} is not a gradient-boosted model; use 'gap' for a random forest, or 'kerf'"
+        )
+
+    def leaf_averages(self, y: Any, sample_weight: Any, leaf: Array) -> LeafAverages:
+        """Return how a model of squared loss averages residuals over its leaves."""
+        raise Unavailable(
+            f"{self} is not a gradient-boosted model; use the scheme 'gap' for a random forest"
         )
 
     def path_features(self) -> tuple[Array, Array]:

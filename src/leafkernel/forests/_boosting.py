@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from leafkernel._validation import describe
-from leafkernel.forests._base import Array, FittedForest, InBag, Unavailable
-from leafkernel.forests._gradients import Training, retrace
+from leafkernel.forests._base import Array, FittedForest, InBag, LeafAverages, Unavailable
+from leafkernel.forests._gradients import Training, averages, retrace
 from leafkernel.forests._losses import Derivatives
 from leafkernel.forests._trees import weighted_variances
 
@@ -30,6 +30,11 @@ class BoostedTrees(FittedForest):
         found = retrace(training, leaf, self.leaf_offsets, str(self))
         self.outputs = training.outputs
         return found
+
+    def leaf_averages(self, y: Any, sample_weight: Any, leaf: Array) -> LeafAverages:
+        """Return how a model of squared loss averages residuals over its leaves."""
+        training = self.training(y, sample_weight, leaf.shape[0], None)
+        return averages(training, leaf, self.leaf_offsets, str(self))
 
     def training(
         self, y: Any, sample_weight: Any, n_samples: int, objective: Derivatives | None

@@ -167,7 +167,7 @@ def _class_weights(params: Mapping[str, Any], coded: Array) -> Array:
     of_classes = params.get("class_weights") or []
     if isinstance(of_classes, Mapping):
         of_classes = list(of_classes.values())
-    if len(of_classes):
+    if of_classes:
         found: Array = np.asarray(of_classes, dtype=np.float64)[coded]
         return found
     return np.ones(len(coded))
@@ -187,7 +187,6 @@ class _Place:
 class _CatBoostTraining(Training):
     """Leaves that take several steps, or steps for all classes together."""
 
-    rate: float = 0.03
     l2: float = 3.0
     steps: int = 1
     by_weight: bool = False

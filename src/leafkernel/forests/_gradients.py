@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from leafkernel.forests._base import Outputs, Unavailable
-from leafkernel.forests._losses import Derivatives
+from leafkernel.forests._base import LeafAverages, Outputs, Unavailable
+from leafkernel.forests._losses import Derivatives, squared
 
 Array = npt.NDArray[Any]
 
@@ -57,6 +57,10 @@ class Training:
         Type that the library keeps scores in.
     derivative_precision : type
         Type that the library rounds derivatives to.
+    rate : float
+        What all steps of a tree are multiplied by, where the factor does not have it.
+    kept : list of ndarray or None
+        The factors of each tree are added to it.
     """
 
     y: Array
@@ -71,6 +75,8 @@ class Training:
     noise: Array | None = None
     precision: type = np.float64
     derivative_precision: type = np.float64
+    rate: float = 1.0
+    kept: list[Array] | None = None
 
     def begin(self, number: int, scores: Array) -> None:
         """Compute the derivatives for one round of trees, given the scores before it."""
@@ -82,7 +88,7 @@ class Training:
                 f"the derivatives of its loss are not finite before round {number}; if you gave an "
                 "objective, check it"
             )
-        weights = self.weights.reshape(len(scores), -1).astype(self.derivative_precision)
+        weights: Array = self.weights.reshape(len(scores), -1).astype(self.derivative_precision)
         self.g = (weights * g).astype(self.derivative_precision)
         self.h = (weights * h).astype(self.derivative_precision)
         drawn = None if self.drawn is None else self.drawn(number, self.g, self.h)
@@ -106,10 +112,46 @@ class Training:
                 factor = self.factor(tree, G, H, held[:, k] if output < 0 else held)
             factor = np.nan_to_num(factor, nan=0.0, posinf=0.0, neginf=0.0)
             found.append(factor[leaf] * g)
+            if self.kept is not None:
+                self._keep(factor, self.factor(tree, 1e6 * G, H, 1e6 * held))
             if self.noise is not None:
                 noise = np.bincount(leaf, self.noise, n_leaves)
                 room[:, i] = noise * np.abs(factor) * (1 + np.abs(factor * G))
         return (np.stack(found, axis=1), room) if output < 0 else (found[0], room[:, 0])
+
+    def _keep(self, factor: Array, of_more: Array) -> None:
+        """Keep the factors of a tree, which must be the same for any targets."""
+        with np.errstate(invalid="ignore"):
+            same = np.abs(of_more - factor) <= 1e-6 * np.abs(factor)
+        if not (same | (factor == 0)).all():
+            raise Unavailable(
+                "its leaf values are not proportional to its residuals (an L1 term or "
+                "max_delta_step); train it without"
+            )
+        assert self.kept is not None
+        self.kept.append(-self.rate * factor)
+
+
+def averages(training: Training, leaf: Array, leaf_offsets: Array, name: str) -> LeafAverages:
+    """Return a model of squared loss as averages of residuals over leaves, or refuse it."""
+    base = float(training.outputs.base_scores[0])
+    if training.derivatives is not squared or len(training.outputs.base_scores) > 1:
+        raise Unavailable(f"{name} was not trained with squared loss on one target")
+    if training.drawn is not None or getattr(training, "subsample", 1.0) < 1:
+        raise Unavailable(f"{name} drew some of the samples for each tree; train it without")
+    if getattr(training, "steps", 1) > 1:
+        raise Unavailable(f"{name} took several steps in each leaf; train it with one")
+    weights = training.weights.reshape(len(leaf)).astype(np.float64)
+    y = training.y.astype(np.float64)
+    mean = float(np.average(y, weights=weights))
+    if abs(base - mean) > 1e-5 * max(float(np.std(y)), abs(mean) * 0.1):
+        raise Unavailable(
+            f"{name} starts with {base:.6g}, not with the mean of the targets, {mean:.6g}; train "
+            "it from the mean"
+        )
+    training.kept = []
+    retrace(training, leaf, leaf_offsets, name)
+    return LeafAverages(np.concatenate(training.kept), weights, y, base, training.values)
 
 
 def retrace(training: Training, leaf: Array, leaf_offsets: Array, name: str) -> Array:
@@ -133,7 +175,7 @@ def retrace(training: Training, leaf: Array, leaf_offsets: Array, name: str) -> 
     """
     n_samples, n_trees = leaf.shape
     values, outputs = training.values, training.outputs
-    scores = np.tile(outputs.base_scores.astype(training.precision), (n_samples, 1))
+    scores: Array = np.tile(outputs.base_scores.astype(training.precision), (n_samples, 1))
     found = np.empty((n_samples, n_trees, *values.shape[1:]))
     step = training.per_round * max(1, _TREES_AT_ONCE // training.per_round)
     for first in range(0, n_trees, step):
@@ -200,12 +242,11 @@ def mismatch(
     return Unavailable(
         f"the leaf values of {name} do not follow from these samples: leaf {at} of tree {tree} "
         f"holds {held[at]:.6g}, but {found} ({int(wrong.sum())} of the tree's {len(held)} leaves "
-        "differ). Pass the X, y and sample_weight that the model was trained on, in the same order. "
-        "If they are the same, the training is not understood: an initial score or margin for each "
-        "row, an objective of your own (pass Gradient(objective=...)), or an option that changes "
-        "leaf values, such as monotonic constraints"
+        "differ). Pass the X, y and sample_weight that the model was trained on, in the same "
+        "order. If they are the same, the training is not understood: an initial score or margin "
+        "for each row, an objective of your own (pass Gradient(objective=...)), or an option that "
+        "changes leaf values, such as monotonic constraints"
     )
-
 
 
 def newton(G: Array, H: Array, l1: float = 0.0, l2: float = 0.0, most: float = 0.0) -> Array:

@@ -60,9 +60,7 @@ def retraced_training(
     if getattr(forest.estimator, "class_weight", None) is not None:
         from sklearn.utils import compute_sample_weight  # noqa: PLC0415
 
-        weights *= compute_sample_weight(
-            forest.estimator.class_weight, targets(y, n_samples)
-        )
+        weights *= compute_sample_weight(forest.estimator.class_weight, targets(y, n_samples))
     weights = weights.astype(np.float32).astype(np.float64)
     derivatives = objective or _derivatives(trained, name)
     start = np.zeros(trained.n_outputs)
@@ -269,9 +267,7 @@ class _Generators:
         return found
 
 
-def _draws(
-    trained: Trained, y: Array
-) -> Callable[[int, Array, Array], Array | None] | None:
+def _draws(trained: Trained, y: Array) -> Callable[[int, Array, Array], Array | None] | None:
     """Return what draws the samples of each round again, None if all were used."""
     number = trained.number
     n_samples, seed = len(y), int(number("bagging_seed", 3))
@@ -331,7 +327,12 @@ def _goss(
 
 
 def _draw_slice(
-    importance: Array, begin: int, rates: tuple[float, float], ahead: Array, taken: Array, out: Array
+    importance: Array,
+    begin: int,
+    rates: tuple[float, float],
+    ahead: Array,
+    taken: Array,
+    out: Array,
 ) -> None:
     """Draw one slice of samples; count the numbers taken from each block."""
     n = len(importance)

@@ -2,7 +2,7 @@
 
 Each function takes targets y and raw scores s, and returns the derivatives with respect to s,
 without sample weights. Arrays have shape (n,); for losses of several outputs the scores and both
-results have shape (n, K), and y holds the number of each sample's class. A libraries' "second
+results have shape (n, K), and y holds the number of each sample's class. A library's "second
 derivative" may be a bound or a multiple of the true one: the factors here say so.
 """
 
@@ -23,7 +23,8 @@ def expit(s: Array) -> Array:
     """Return 1 / (1 + exp(-s)) in the precision of s, without overflow."""
     small = np.exp(-np.abs(s))
     one = s.dtype.type(1)
-    return np.where(s >= 0, one / (one + small), small / (one + small))
+    found: Array = np.where(s >= 0, one / (one + small), small / (one + small))
+    return found
 
 
 def softmax(s: Array) -> Array:
@@ -35,7 +36,8 @@ def softmax(s: Array) -> Array:
 
 def one_hot(y: Array, scores: Array) -> Array:
     """Return indicators of classes, of the shape and type of the scores."""
-    return (y[:, None] == np.arange(scores.shape[1])).astype(scores.dtype)
+    found: Array = (y[:, None] == np.arange(scores.shape[1])).astype(scores.dtype)
+    return found
 
 
 def squared(y: Array, s: Array) -> tuple[Array, Array]:

@@ -58,7 +58,7 @@ def sklearn_loss(
         "ExponentialLoss": _losses.exponential,
         "HalfPoissonLoss": _losses.poisson(),
         "HalfGammaLoss": _losses.gamma,
-        "HuberLoss": _losses.squared,
+        "HuberLoss": _losses.huber(np.inf),  # clipped leaf by leaf
     }
     if name not in known:
         raise Unavailable(
@@ -101,7 +101,8 @@ def gradient_boosting(
     base = _base_scores(forest)
     n_classes = max(2, len(base))
     rate = float(model.learning_rate)
-    kind, more = Training, {}
+    kind: type[Training] = Training
+    more: dict[str, Any] = {}
     if type(model._loss).__name__ == "HuberLoss":
         kind, more = _HuberTraining, {"rate": rate, "quantile": float(model._loss.quantile)}
     return kind(
@@ -166,7 +167,6 @@ class _HuberTraining(Training):
     The distance is a quantile of all absolute residuals, new in each round.
     """
 
-    rate: float = 1.0
     quantile: float = 0.9
 
     def begin(self, number: int, scores: Array) -> None:

@@ -150,7 +150,8 @@ def _base_scores(trained: Trained) -> Array:
     with np.errstate(all="ignore"):
         links = [base, -np.log(one / base - one), np.log(base)]
     off = [np.abs(linked - trained.start).max() for linked in links]
-    return links[int(np.nanargmin(off))]
+    nearest: Array = links[int(np.nanargmin(off))]
+    return nearest
 
 
 def _targets(trained: Trained, y: Any, n_samples: int, n_outputs: int) -> tuple[Array, Array]:
@@ -162,10 +163,10 @@ def _targets(trained: Trained, y: Any, n_samples: int, n_outputs: int) -> tuple[
             return found.astype(np.intp), np.arange(n_outputs)
         return found, np.arange(n_outputs) + binary
     classes = np.asarray(classes)
-    found = codes(y, n_samples, classes)
+    coded = codes(y, n_samples, classes)
     if n_outputs == 1:
-        return found.astype(np.float64), classes[1:]
-    return found, classes
+        return coded.astype(np.float64), classes[1:]
+    return coded, classes
 
 
 def _derivatives(trained: Trained) -> Derivatives:
@@ -210,7 +211,7 @@ def _factor(trained: Trained) -> Callable[[int, Array, Array, Array], Array]:
 
     def factor(tree: int, G: Array, H: Array, held: Array) -> Array:  # noqa: ARG001
         # An output that is too light in a leaf of several gets nothing.
-        unit = np.where((held == 0) & (H < least), 0, newton(G, H, l1, l2, most))
+        unit = np.where((held == 0) & (least > H), 0, newton(G, H, l1, l2, most))
         # Rates of a schedule are not kept.
         step = unit * G
         clear = np.isfinite(step) & (np.abs(step) > 1e-3 * np.max(np.abs(step), initial=0))
@@ -231,13 +232,13 @@ class _FloatTraining(Training):
     def __post_init__(self) -> None:
         if self.subsample < 1:
             n = len(self.y)
-            self._stream = np.random.RandomState(self.seed)._bit_generator  # type: ignore[attr-defined]
+            self._stream = np.random.RandomState(self.seed)._bit_generator
             self._powers = np.multiply.accumulate(np.full(n, _TIMES, dtype=np.uint64))
 
     def parts(
         self, tree: int, leaf: Array, held: Array, scores: Array
     ) -> tuple[Array, Array | float]:
-        """Return the part of each sample in the value of its leaf, and the rounding of each leaf."""
+        """Return the part of each sample in the value of its leaf, and the leaf's rounding."""
         if self.subsample >= 1:
             return super().parts(tree, leaf, held, scores)
         all_of = self.g, self.h
@@ -254,9 +255,9 @@ class _FloatTraining(Training):
             self.g, self.h = all_of
         raise Unavailable(
             f"{self.forest} has subsample={self.subsample:.3g}, and the draw of tree {tree} cannot "
-            f"be made again from its seed, {self.seed}. Pass the X, y and sample_weight that it was "
-            "trained on, in the same order, and the model as it was trained, not loaded from a "
-            "file; or train it without subsample"
+            f"be made again from its seed, {self.seed}. Pass the X, y and sample_weight that it "
+            "was trained on, in the same order, and the model as it was trained, not loaded from "
+            "a file; or train it without subsample"
         )
 
     def _draw(self, seed: int) -> Array:

@@ -215,7 +215,6 @@ class BoostedForest(_TreesOfSklearn, BoostedTrees):
         # The trees counted all training samples, whatever X holds.
         return weighted_variances(self.leaf_values(), np.concatenate(counts), self.leaf_offsets)
 
-
     def training(
         self, y: Any, sample_weight: Any, n_samples: int, objective: Derivatives | None
     ) -> Training:
