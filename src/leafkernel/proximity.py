@@ -116,8 +116,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         meta-estimator; wrap it in ``sklearn.frozen.FrozenEstimator`` to keep it fitted.
     weight_scheme : str, callable or WeightScheme, default="gap"
         ``"gap"``, ``"uniform"`` (or ``"original"``), ``"kerf"``, ``"oob"``, ``"oob_separable"``,
-        ``"boosted"``, ``"ih"``, ``"gradient"``; a function of ``(samples, forest)`` that returns weights of shape
-        (n, T); or a :class:`WeightScheme`. See :mod:`leafkernel.schemes`.
+        ``"boosted"``, ``"ih"``, ``"gradient"``; a function of ``(samples, forest)`` that returns
+        weights of shape (n, T); or a :class:`WeightScheme`. See :mod:`leafkernel.schemes`.
     diagonal : {"scheme", "one", "zero", "adjusted"}, default="scheme"
         Proximity of a training sample to itself: what the formula gives (0 for "gap"), 1, 0, or,
         for "gap", the mean weight of the sample over the trees that drew it.
@@ -1127,11 +1127,12 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
     @property
     def base_score_(self) -> float:
         """Raw score of a boosted model before its first tree, with the scheme "gradient"."""
-        if not isinstance(vars(self).get("scheme_"), Gradient):
+        scheme = vars(self).get("scheme_")
+        if not isinstance(scheme, Gradient):
             raise AttributeError(
                 "base_score_ exists once fit was called with weight_scheme='gradient'."
             )
-        return self.scheme_.base_score(self.kernel_.forest)
+        return scheme.base_score(self.kernel_.forest)
 
     @property
     def _n_features_out(self) -> int:

@@ -6,6 +6,7 @@ several steps where ``leaf_estimation_iterations`` says so. Read on CatBoost 1.2
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -71,21 +72,16 @@ def retraced_training(
 def _loss_of(params: Mapping[str, Any]) -> tuple[str, dict[str, float]]:
     """Return the name of the loss and its options: ``Huber:delta=1``."""
     name, _, rest = str(params.get("loss_function", "RMSE")).partition(":")
-    pairs = (pair.partition("=") for pair in rest.split(";") if pair)
-    options = {}
-    for key, _, value in pairs:
-        try:
-            options[key] = float(value)
-        except ValueError:
-            continue
-    return name, options
+    found = re.findall(r"(\w+)=([-+.\de]+)(?:;|$)", rest)
+    return name, {key: float(value) for key, value in found}
 
 
 def _derivatives(forest: BoostedTrees, name: str, options: Mapping[str, float]) -> Derivatives:
     if name in ("Quantile", "MAE", "MAPE", "MultiQuantile", "LogLinQuantile"):
         raise Unavailable(
             f"{forest} has loss_function={name!r}, which puts quantiles of residuals into its "
-            "leaves; these are not sums over samples. Use 'boosted', or train with 'Huber' or 'RMSE'"
+            "leaves; these are not sums over samples. Use 'boosted', or train with 'Huber' or "
+            "'RMSE'"
         )
     if name.startswith(_RANKING):
         raise Unavailable(
@@ -123,7 +119,8 @@ def _losses_of(name: str, options: Mapping[str, float]) -> Callable[[Array, Arra
 
     def huber(y: Array, s: Array) -> Array:
         r = np.abs(s - y)
-        return np.where(r < delta, r**2 / 2, delta * (r - delta / 2))
+        found: Array = np.where(r < delta, r**2 / 2, delta * (r - delta / 2))
+        return found
 
     def logistic(y: Array, s: Array) -> Array:
         found: Array = np.logaddexp(0, s) - y * s
@@ -157,10 +154,10 @@ def _targets(
     labels = targets(y, n_samples)
     if classes.dtype.kind in "US" and labels.dtype.kind not in "US":
         labels = labels.astype(str)
-    found = codes(labels, n_samples, classes)
+    coded = codes(labels, n_samples, classes)
     if n_outputs == 1:
-        return found.astype(np.float64), classes[1:]
-    return found, classes
+        return coded.astype(np.float64), classes[1:]
+    return coded, classes
 
 
 def _class_weights(params: Mapping[str, Any], coded: Array) -> Array:

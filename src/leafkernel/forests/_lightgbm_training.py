@@ -94,13 +94,14 @@ def _refuse(trained: Trained) -> None:
         )
     if params.get("boosting") == "dart":
         raise Unavailable(
-            f"{forest} has boosting_type='dart', whose trees were trained with others left out, and "
-            "it does not keep which; use 'boosted', or train it with 'gbdt'"
+            f"{forest} has boosting_type='dart', whose trees were trained with others left out, "
+            "and it does not keep which; use 'boosted', or train it with 'gbdt'"
         )
     if name in _REFITTED:
         raise Unavailable(
             f"{forest} has objective={name!r}, which puts {_REFITTED[name]} of residuals into its "
-            "leaves; these are not sums over samples. Use 'boosted', or train with 'huber' or 'fair'"
+            "leaves; these are not sums over samples. Use 'boosted', or train with 'huber' or "
+            "'fair'"
         )
     if name in _RANKING:
         raise Unavailable(
@@ -251,7 +252,8 @@ class _Generators:
     def look(self) -> Array:
         """Return the next numbers in [0, 1) of each block, shape (blocks, 1024), and take none."""
         state = self._state[:, None] * self._times + self._plus
-        return (state >> np.uint32(16) & np.uint32(0x7FFF)) / np.float32(32768)
+        found: Array = (state >> np.uint32(16) & np.uint32(0x7FFF)) / np.float32(32768)
+        return found
 
     def skip(self, counts: Array) -> None:
         """Take so many numbers from each block."""
@@ -305,7 +307,8 @@ def _goss(
     n_slices = min(threads if threads > 0 else os.cpu_count() or 1, -(-n_samples // _BLOCK))
     size = n_samples
     if n_slices > 1:
-        size = -(-(-(-n_samples // n_slices)) // _BLOCK) * _BLOCK
+        each = -(-n_samples // n_slices)
+        size = -(-each // _BLOCK) * _BLOCK
     rates = number("top_rate", 0.2), number("other_rate", 0.1)
 
     def draw(round_: int, g: Array, h: Array) -> Array | None:

@@ -21,8 +21,8 @@ class Gradient(WeightScheme):
               w_t(x) = v_\ell \frac{c\,g}{G_\ell} = \frac{-\eta\, c\, g}{H_\ell + \lambda}
 
     g is the derivative of the loss at the score of x before tree t, c the weight of x, G and H the
-    sums of the weighted first and second derivatives over the leaf ℓ of x, v the value of that leaf,
-    η the learning rate and λ the L2 term. **Rows of P sum to the raw score minus the base score**,
+    sums of the weighted first and second derivatives over the leaf ℓ of x, v the value of that
+    leaf, η the learning rate and λ the L2 term. **Rows of P sum to the raw score minus the base score**,
     for training samples and new ones: a row says which training samples pushed the score up and
     which pushed it down. ``ForestProximity.base_score_`` is the base score.
 

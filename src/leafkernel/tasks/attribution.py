@@ -233,7 +233,8 @@ class AxilAttribution:
             taken = _sums(local[t], u, len(rates)) - _sums(leaf, z, len(rates))
             z += self._weights[:, None] * (rates[:, None] * taken)[leaf]
         total: Doubles = u.sum(axis=0)
-        return z + self._share[:, None] * (total - z.sum(axis=0))
+        found: Doubles = z + self._share[:, None] * (total - z.sum(axis=0))
+        return found
 
     def _check(self, y: Array, base: float, values: Array) -> None:
         """Refuse weights that do not give the predictions of the model."""
