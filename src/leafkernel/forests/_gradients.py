@@ -24,6 +24,8 @@ Array = npt.NDArray[Any]
 
 # Leaf ids of so many trees are turned at once, so that the walk reads and writes whole cache lines.
 _TREES_AT_ONCE = 16
+# Parts this much smaller than the largest are set to 0: together they would not fit in float32.
+_NEGLIGIBLE = 1e-30
 
 
 @dataclass
@@ -81,7 +83,8 @@ class Training:
     def begin(self, number: int, scores: Array) -> None:
         """Compute the derivatives for one round of trees, given the scores before it."""
         shaped = scores[:, 0] if scores.shape[1] == 1 else scores
-        g, h = self.derivatives(self.y, shaped)
+        with np.errstate(all="ignore"):
+            g, h = self.derivatives(self.y, shaped)
         g, h = (np.asarray(d).reshape(scores.shape) for d in (g, h))
         if not (np.isfinite(g).all() and np.isfinite(h).all()):
             raise Unavailable(
@@ -108,7 +111,7 @@ class Training:
         for i, k in enumerate(columns):
             g, h = (d[:, k].astype(np.float64) for d in (self.g, self.h))
             G, H = (np.bincount(leaf, d, n_leaves) for d in (g, h))
-            with np.errstate(divide="ignore", invalid="ignore"):
+            with np.errstate(all="ignore"):
                 factor = self.factor(tree, G, H, held[:, k] if output < 0 else held)
             factor = np.nan_to_num(factor, nan=0.0, posinf=0.0, neginf=0.0)
             found.append(factor[leaf] * g)
@@ -177,6 +180,7 @@ def retrace(training: Training, leaf: Array, leaf_offsets: Array, name: str) -> 
     values, outputs = training.values, training.outputs
     scores: Array = np.tile(outputs.base_scores.astype(training.precision), (n_samples, 1))
     found = np.empty((n_samples, n_trees, *values.shape[1:]))
+    least, most = np.inf, 0.0
     step = training.per_round * max(1, _TREES_AT_ONCE // training.per_round)
     for first in range(0, n_trees, step):
         block = slice(first, min(first + step, n_trees))
@@ -194,6 +198,12 @@ def retrace(training: Training, leaf: Array, leaf_offsets: Array, name: str) -> 
             into = slice(None) if output < 0 else output
             scores[:, into] += held[leaves].astype(training.precision)
         found[:, block] = np.moveaxis(parts, 0, 1)
+        size = np.abs(parts)
+        least = min(least, float(np.min(size, where=size > 0, initial=np.inf)))
+        most = max(most, float(np.max(size, initial=0)))
+    if least < _NEGLIGIBLE * most:
+        for rows in np.array_split(found, -(-n_samples // 4096)):
+            rows[np.abs(rows) < _NEGLIGIBLE * most] = 0
     return found
 
 
@@ -291,7 +301,7 @@ def codes(y: Any, n_samples: int, classes: Array) -> npt.NDArray[np.intp]:
     unknown = classes[found] != labels
     if np.any(unknown):
         raise Unavailable(
-            f"y holds {labels[np.argmax(unknown)]!r}, which is not a class of the model; its "
+            f"y holds {labels[unknown].tolist()[0]!r}, which is not a class of the model; its "
             f"classes are {classes.tolist()}"
         )
     return np.asarray(found, dtype=np.intp)

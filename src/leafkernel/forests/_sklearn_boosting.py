@@ -37,10 +37,8 @@ def sklearn_targets(model: Any, y: Any, n_samples: int) -> tuple[Array, Array]:
     return found, classes[1:] if len(classes) == 2 else classes
 
 
-def sklearn_loss(
-    forest: BoostedTrees, loss: Any, objective: Derivatives | None, factor: float
-) -> Derivatives:
-    """Return the derivatives of a loss of scikit-learn, given that of the multinomial Hessian."""
+def sklearn_loss(forest: BoostedTrees, loss: Any, objective: Derivatives | None) -> Derivatives:
+    """Return the derivatives of a loss of scikit-learn."""
     if objective is not None:
         return objective
     name = type(loss).__name__
@@ -54,7 +52,7 @@ def sklearn_loss(
     known: dict[str, Derivatives] = {
         "HalfSquaredError": _losses.squared,
         "HalfBinomialLoss": _losses.logistic,
-        "HalfMultinomialLoss": _losses.multinomial(factor),
+        "HalfMultinomialLoss": _losses.multinomial(),
         "ExponentialLoss": _losses.exponential,
         "HalfPoissonLoss": _losses.poisson(),
         "HalfGammaLoss": _losses.gamma,
@@ -66,6 +64,21 @@ def sklearn_loss(
             "Gradient(objective=...)"
         )
     return known[name]
+
+
+def _from_gradients(loss: Any, factor: float) -> Derivatives:
+    """Return the derivatives of a loss of classes as GradientBoosting computes them.
+
+    The second is made of the first, so that it is zero where that is rounded. Large scores make
+    much of such differences, so the library itself computes the first.
+    """
+
+    def derivatives(y: Array, s: Array) -> tuple[Array, Array]:
+        g = loss.gradient(y_true=y.astype(np.float64), raw_prediction=s)
+        p = (y if s.ndim == 1 else _losses.one_hot(y, s)) + g
+        return g, factor * p * (1 - p)
+
+    return derivatives
 
 
 def training_rows(n_samples: int, y: Array, model: Any, held_out: Any, seed: Any) -> Array:
@@ -99,7 +112,10 @@ def gradient_boosting(
         rows = training_rows(n_samples, coded, model, model.validation_fraction, seed)
         weights[np.setdiff1d(np.arange(n_samples), rows)] = 0
     base = _base_scores(forest)
-    n_classes = max(2, len(base))
+    derivatives = sklearn_loss(forest, model._loss, objective)
+    if objective is None and is_classifier(model) and model.loss != "exponential":
+        factor = len(base) / (len(base) - 1) if len(base) > 1 else 1.0
+        derivatives = _from_gradients(model._loss, factor)
     rate = float(model.learning_rate)
     kind: type[Training] = Training
     more: dict[str, Any] = {}
@@ -111,7 +127,7 @@ def gradient_boosting(
         Outputs(base, np.arange(len(forest.leaf_offsets) - 1) % len(base), labels),
         forest.leaf_values(),
         len(base),
-        sklearn_loss(forest, model._loss, objective, n_classes / (n_classes - 1)),
+        derivatives,
         lambda tree, G, H, held: np.where(H < 1e-150, 0, -rate / H),  # noqa: ARG005
         drawn=_draws(forest, rows, n_samples, len(base)) if model.subsample < 1 else None,
         **more,

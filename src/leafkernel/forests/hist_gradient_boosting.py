@@ -72,7 +72,7 @@ class HistForest(BoostedTrees):
             Outputs(base, np.arange(len(self._trees)) % len(base), labels),
             self.leaf_values(),
             len(base),
-            sklearn_loss(self, model._loss, objective, 1.0),
+            sklearn_loss(self, model._loss, objective),
             lambda tree, G, H, held: -rate / (H + l2),  # noqa: ARG005
             tolerance=2e-6,
             derivative_precision=np.float32,

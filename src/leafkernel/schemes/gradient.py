@@ -22,9 +22,9 @@ class Gradient(WeightScheme):
 
     g is the derivative of the loss at the score of x before tree t, c the weight of x, G and H the
     sums of the weighted first and second derivatives over the leaf ℓ of x, v the value of that
-    leaf, η the learning rate and λ the L2 term. **Rows of P sum to the raw score minus the base score**,
-    for training samples and new ones: a row says which training samples pushed the score up and
-    which pushed it down. ``ForestProximity.base_score_`` is the base score.
+    leaf, η the learning rate and λ the L2 term. **Rows of P sum to the raw score minus the base
+    score**, for training samples and new ones: a row says which training samples pushed the score
+    up and which pushed it down. ``ForestProximity.base_score_`` is the base score.
 
     Weights are negative where a sample pulled the score down, so proximities are contributions,
     not similarities. Not symmetric. Needs gradients: the targets and sample weights that the model
