@@ -90,7 +90,7 @@ def test_sums_are_scores(problem, data):
         scores = [raw_scores(model, rows) for rows in (X_new, X)]
         scores = [of[:, k] if of.ndim == 2 else of for of in scores]
         # Scores of a rate of 1 may explode, and large contributions cancel.
-        size = np.abs(prox.proximity()).sum(axis=1).max()
+        size = max(np.abs(prox.proximity(rows)).sum(axis=1).max() for rows in (None, X_new))
         check_sums(prox, X_new, *scores, atol=1e-10 * max(1.0, 1e-3 * size))
 
 

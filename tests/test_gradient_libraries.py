@@ -169,7 +169,7 @@ def test_own_objectives(data):
 
     for model, raw in (
         (lgbm(objective=tanh).fit(X, y), of_lightgbm),
-        (xgb(objective=tanh).fit(X, y), lambda model: of_xgboost(model)),
+        (xgb(objective=tanh).fit(X, y), of_xgboost),
     ):
         check(model, raw(model), X, y, None, X_new, objective=tanh)
         refused(model, X, y, r"Gradient\(objective=")
