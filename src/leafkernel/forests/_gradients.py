@@ -24,8 +24,9 @@ Array = npt.NDArray[Any]
 
 # Leaf ids of so many trees are turned at once, so that the walk reads and writes whole cache lines.
 _TREES_AT_ONCE = 16
-# Parts this much smaller than the largest are set to 0: together they would not fit in float32.
-_NEGLIGIBLE = 1e-30
+# Parts this much smaller than the largest of their tree are set to 0, and those below the other:
+# together they would not fit in the range of a kernel.
+_NEGLIGIBLE, _TINY = 1e-30, 1e-150
 
 
 @dataclass
@@ -180,7 +181,6 @@ def retrace(training: Training, leaf: Array, leaf_offsets: Array, name: str) -> 
     values, outputs = training.values, training.outputs
     scores: Array = np.tile(outputs.base_scores.astype(training.precision), (n_samples, 1))
     found = np.empty((n_samples, n_trees, *values.shape[1:]))
-    least, most = np.inf, 0.0
     step = training.per_round * max(1, _TREES_AT_ONCE // training.per_round)
     for first in range(0, n_trees, step):
         block = slice(first, min(first + step, n_trees))
@@ -198,12 +198,6 @@ def retrace(training: Training, leaf: Array, leaf_offsets: Array, name: str) -> 
             into = slice(None) if output < 0 else output
             scores[:, into] += held[leaves].astype(training.precision)
         found[:, block] = np.moveaxis(parts, 0, 1)
-        size = np.abs(parts)
-        least = min(least, float(np.min(size, where=size > 0, initial=np.inf)))
-        most = max(most, float(np.max(size, initial=0)))
-    if least < _NEGLIGIBLE * most:
-        for rows in np.array_split(found, -(-n_samples // 4096)):
-            rows[np.abs(rows) < _NEGLIGIBLE * most] = 0
     return found
 
 
@@ -240,6 +234,7 @@ def _settle(
         raise mismatch(held, total, wrong, reached, tree, name)
     spread = np.divide(left, most, out=np.zeros_like(left), where=most > 0)
     settled: Array = part + spread[leaf] * size
+    settled[size < max(_NEGLIGIBLE * float(np.max(size, initial=0)), _TINY)] = 0
     return settled
 
 
