@@ -236,7 +236,7 @@ def test_one_fit_serves_all_that_is_asked(rng, tmp_path):
 def test_saved_kernels_of_classes(iris, tmp_path):
     X, y = iris
     names = np.array(["a", "b", "c"])[y]
-    model = HistGradientBoostingClassifier(**HIST).fit(X, names)
+    model = GradientBoostingClassifier(**SMALL).fit(X, names)
     prox = fit(model, X, names, output="b")
     loaded = ForestProximity.load(prox.save(tmp_path / "saved"))
     assert loaded.scheme_ == prox.scheme_

@@ -293,7 +293,7 @@ def codes(y: Any, n_samples: int, classes: Array) -> npt.NDArray[np.intp]:
     """Return the number of each sample's class among the sorted classes of a model."""
     labels = targets(y, n_samples)
     found = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
-    unknown = classes[found] != labels
+    unknown = classes.astype(object)[found] != labels.astype(object)
     if np.any(unknown):
         raise Unavailable(
             f"y holds {labels[unknown].tolist()[0]!r}, which is not a class of the model; its "

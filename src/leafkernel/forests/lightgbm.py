@@ -67,7 +67,12 @@ class LightGBMForest(BoostedTrees):
         self._rounds = len(trees) // self._n_outputs
         self._shrinkage = np.array([float(tree.get("shrinkage", 1)) for tree in read])
         self._objective = _read(header).get("objective", "")
-        self._params = dict(_PARAMETER.findall(text.partition("\nparameters:")[2]))
+        # The text lists them all; LightGBM 4.0 forgets a few, which the booster may remember.
+        given = getattr(booster, "params", None) or {}
+        self._params = {
+            **{name: str(int(v) if isinstance(v, bool) else v) for name, v in given.items()},
+            **dict(_PARAMETER.findall(text.partition("\nparameters:")[2])),
+        }
         self.leaf_offsets = offsets_of([len(values) for values in self._values])
 
     def leaves(self, X: Any, *, n_threads: int = 1) -> Array:
