@@ -182,10 +182,13 @@ def retrace(training: Training, leaf: Array, leaf_offsets: Array, name: str) -> 
     scores: Array = np.tile(outputs.base_scores.astype(training.precision), (n_samples, 1))
     found = np.empty((n_samples, n_trees, *values.shape[1:]))
     step = training.per_round * max(1, _TREES_AT_ONCE // training.per_round)
+    buffer = np.empty((min(step, n_trees), n_samples, *values.shape[1:]))
     for first in range(0, n_trees, step):
         block = slice(first, min(first + step, n_trees))
-        local = np.ascontiguousarray((leaf[:, block] - leaf_offsets[:-1][block]).T).astype(np.intp)
-        parts = np.empty((len(local), n_samples, *values.shape[1:]))
+        local = np.subtract(
+            leaf[:, block].T, leaf_offsets[:-1][block, None], dtype=np.intp, order="C"
+        )
+        parts = buffer[: len(local)]
         for i, leaves in enumerate(local):
             tree = first + i
             if tree % training.per_round == 0:

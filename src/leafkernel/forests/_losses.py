@@ -47,8 +47,9 @@ def squared(y: Array, s: Array) -> tuple[Array, Array]:
 
 def logistic(y: Array, s: Array) -> tuple[Array, Array]:
     """Cross entropy of y in [0, 1]."""
-    p = expit(s)
-    return p - y, p * expit(-s)
+    small = np.exp(-np.abs(s))
+    p = np.where(s >= 0, 1, small) / (1 + small)
+    return p - y, small / (1 + small) ** 2
 
 
 def scaled_logistic(sigmoid: float) -> Derivatives:
