@@ -81,6 +81,10 @@ class Training:
     rate: float = 1.0
     kept: list[Array] | None = None
 
+    def scores_before(self, number: int, scores: Array, leaf: Array) -> Array:
+        """Return the scores that a round was trained on, given those of all trees before it."""
+        return scores
+
     def begin(self, number: int, scores: Array) -> None:
         """Compute the derivatives for one round of trees, given the scores before it."""
         shaped = scores[:, 0] if scores.shape[1] == 1 else scores
@@ -192,7 +196,8 @@ def retrace(training: Training, leaf: Array, leaf_offsets: Array, name: str) -> 
         for i, leaves in enumerate(local):
             tree = first + i
             if tree % training.per_round == 0:
-                training.begin(tree // training.per_round, scores)
+                number = tree // training.per_round
+                training.begin(number, training.scores_before(number, scores, leaf))
                 before = scores.copy() if training.per_round > 1 else scores
             held = values[leaf_offsets[tree] : leaf_offsets[tree + 1]]
             part, room = training.parts(tree, leaves, held, before)

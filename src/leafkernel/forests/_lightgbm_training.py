@@ -66,21 +66,30 @@ def retraced_training(
     start = np.zeros(trained.n_outputs)
     if objective is None and number("boost_from_average", 1):
         start = _start(trained, name, coded, weights)
-    values = forest.leaf_values().copy()
+    whole = forest.leaf_values()
     ends = forest.leaf_offsets
+    kind: type[Training] = Training
+    more: dict[str, Any] = {}
+    is_lost = np.arange(len(trained.trees)) < np.where(start.any(), trained.n_outputs, 0)
+    if trained.params.get("boosting") == "dart":
+        drops = _Drops.of(trained)
+        kind, more = _DartTraining, {"drops": drops, "whole": whole, "ends": ends, "start": start}
+        start = start * drops.scale[0]  # it is dropped and scaled with the first trees
+    values = whole.copy()
     for k in range(trained.n_outputs):  # the first trees hold the initial scores
         values[ends[k] : ends[k + 1]] -= start[k]
-    return Training(
+    return kind(
         coded,
         weights[:, None] * _label_weights(trained, name, coded),
         Outputs(start, np.arange(len(trained.trees)) % trained.n_outputs, labels),
         values,
         trained.n_outputs,
         derivatives,
-        _factor(trained),
+        _factor(trained, is_lost),
         drawn=_draws(trained, coded),
         tolerance=2e-6,
         derivative_precision=np.float32,
+        **more,
     )
 
 
@@ -91,11 +100,6 @@ def _refuse(trained: Trained) -> None:
         raise Unavailable(
             f"{forest} has boosting_type='rf', which averages its trees; use 'kerf', or grow the "
             "forest with scikit-learn's RandomForest and use 'gap'"
-        )
-    if params.get("boosting") == "dart":
-        raise Unavailable(
-            f"{forest} has boosting_type='dart', whose trees were trained with others left out, "
-            "and it does not keep which; use 'boosted', or train it with 'gbdt'"
         )
     if name in _REFITTED:
         raise Unavailable(
@@ -198,12 +202,11 @@ def _label_weights(trained: Trained, name: str, y: Array) -> Array:
     return np.where(positive, of_positive, of_negative)
 
 
-def _factor(trained: Trained) -> Callable[[int, Array, Array, Array], Array]:
+def _factor(trained: Trained, is_lost: Array) -> Callable[[int, Array, Array, Array], Array]:
     """Return what turns sums of gradients into leaf values."""
     number = trained.number
     l1, l2, most = number("lambda_l1"), number("lambda_l2"), number("max_delta_step")
     rate = number("learning_rate", 0.1)
-    is_lost = (np.arange(len(trained.trees)) < trained.n_outputs) & (trained.shrinkage == 1)
 
     def factor(tree: int, G: Array, H: Array, held: Array) -> Array:
         unit = newton(G, H, l1, l2, most)
@@ -233,6 +236,103 @@ def _after_categories(tree: TreeArrays) -> Array:
         return np.zeros(int((tree.children_left < 0).sum()), dtype=bool)
     above = parents(tree)[tree.children_left < 0]
     return np.isin(above, list(tree.categories))
+
+
+@dataclass(frozen=True)
+class _Drops:
+    """Which rounds each round of dart left out, and what that made of them.
+
+    Attributes
+    ----------
+    of_round : list of list of int
+        The rounds that each round was trained without.
+    by : list of float
+        What the dropped rounds are multiplied by after each round.
+    scale : ndarray of shape (n_rounds,)
+        What each round is multiplied by in the end.
+    """
+
+    of_round: list[list[int]]
+    by: list[float]
+    scale: Array
+
+    @classmethod
+    def of(cls, trained: Trained) -> _Drops:
+        """Draw again what was dropped."""
+        number = trained.number
+        n_rounds = len(trained.trees) // trained.n_outputs
+        rate, most = number("learning_rate", 0.1), int(number("max_drop", 50))
+        is_uniform, as_xgboost = number("uniform_drop"), number("xgboost_dart_mode")
+        state = int(number("drop_seed", 4)) % 2**32
+
+        def draw() -> float:
+            nonlocal state
+            state = (_TIMES * state + _PLUS) % 2**32
+            return (state >> 16 & 0x7FFF) / 32768
+
+        scale, weights = np.ones(n_rounds), np.zeros(n_rounds)
+        total = 0.0
+        of_round: list[list[int]] = []
+        by: list[float] = []
+        for t in range(n_rounds):
+            dropped: list[int] = []
+            if draw() >= number("skip_drop", 0.5) and t:
+                share, average = number("drop_rate", 0.1), total / t
+                if most > 0:
+                    share = min(share, most / t if is_uniform else most / average / total)
+                for s in range(t):
+                    if draw() < (share if is_uniform else share * weights[s] / average):
+                        dropped.append(s)
+                        if len(dropped) >= most:
+                            break
+            k = len(dropped)
+            more = k + (rate if as_xgboost else 1)
+            kept = k / more if k else 1.0
+            # As LightGBM does, though with xgboost_dart_mode the weights lose another amount.
+            total -= float(weights[dropped].sum()) / more
+            scale[dropped] *= kept
+            weights[dropped] *= kept
+            weights[t] = rate / more if k else rate
+            total += weights[t]
+            of_round.append(dropped)
+            by.append(kept)
+        return cls(of_round, by, scale)
+
+
+@dataclass
+class _DartTraining(Training):
+    """A training in which each round is fitted without some of the rounds before it."""
+
+    drops: _Drops | None = None
+    whole: Array | None = None
+    ends: Array | None = None
+    start: Array | None = None
+
+    def scores_before(self, number: int, scores: Array, leaf: Array) -> Array:
+        """Return the scores without the dropped rounds."""
+        assert self.drops is not None
+        assert self.start is not None
+        if number == 0:
+            self._scale = np.ones(len(self.drops.scale))
+            self._left = np.tile(self.start, (len(leaf), 1))
+            return self._left
+        last = self.drops.of_round[number - 1]
+        if number == 1:  # the initial score is in the first trees
+            self._left = np.zeros_like(self._left)
+        self._scale[last] *= self.drops.by[number - 1]
+        for s in (*last, number - 1):
+            self._left += self._scale[s] * self._of_round(s, leaf)
+        for s in self.drops.of_round[number]:
+            self._left -= self._scale[s] * self._of_round(s, leaf)
+        return self._left
+
+    def _of_round(self, number: int, leaf: Array) -> Array:
+        """Return what a round added when it was trained, shape (n, K)."""
+        assert self.drops is not None
+        assert self.whole is not None
+        trees = slice(number * self.per_round, (number + 1) * self.per_round)
+        found: Array = self.whole[leaf[:, trees]] / self.drops.scale[number]
+        return found
 
 
 class _Generators:
