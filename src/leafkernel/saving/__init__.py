@@ -270,6 +270,10 @@ def _write_scheme(writer: FolderWriter, scheme: WeightScheme) -> dict[str, Any]:
     told: dict[str, Any] = {"name": scheme.name, "parameters": {}, "arrays": {}}
     for field in fields(scheme):  # type: ignore[arg-type]  # all of ours are data classes
         value = getattr(scheme, field.name)
+        if isinstance(value, np.generic):
+            value = value.item()
+        if callable(value):  # the objective of "gradient": what it gave is saved with the samples
+            value = None
         if value is None or isinstance(value, (bool, int, float, str)):
             told["parameters"][field.name] = value
         else:
