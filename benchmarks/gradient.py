@@ -2,9 +2,9 @@
 
     python benchmarks/gradient.py --data-dir DIR [--rows 262144] [--axil 16384 ... 262144]
 
-Covertype, LightGBM with 200 trees of 31 leaves, two threads. Models are trained once. Each step runs
-in a fresh process that loads the model and the rows, fits, and does the step three times or more;
-its peak is that of the whole process. The results go to benchmarks/gradient.json, and
+Covertype, LightGBM with 200 trees of 31 leaves, two threads. Models are trained once. Each step
+runs in a fresh process that loads the model and the rows, fits, and does the step three times or
+more; its peak is that of the whole process. The results go to benchmarks/gradient.json, and
 benchmarks/report.py puts them on the results page.
 """
 
@@ -66,10 +66,8 @@ def step(what, path):
     """Do one step in this process and print its times and its peak memory."""
     model, X, y, X_new = joblib.load(path)
     loaded = peak()
-    if what == "axil":
-        record = axil(model, X, y, X_new)
-    else:
-        record = contributions(what, model, X, y, X_new)
+    data = (model, X, y, X_new)
+    record = axil(*data) if what == "axil" else contributions(what, *data)
     record |= {"step": what, "rows": len(y), "loaded": loaded, "peak": peak()}
     print(json.dumps(record))
 

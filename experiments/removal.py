@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 from experiments import influence, influence_figure, table
 
 SHARES = (0.01, 0.05)
-QUERIES = 4
+QUERIES = 3
 
 
 def cells(options):
@@ -24,8 +24,8 @@ def cells(options):
 
 
 def seeds(options):
-    """Return the seeds: twenty by default."""
-    return range(1 if options.quick else 4 * options.repeats)
+    """Return the seeds: fifteen by default."""
+    return range(1 if options.quick else 3 * options.repeats)
 
 
 def compute(cell, path, options):
