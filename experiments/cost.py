@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from experiments import influence
+from experiments import influence, problems
 from leafkernel import ForestProximity
 from leafkernel.tasks import AxilAttribution
 
@@ -23,7 +23,7 @@ def cells(options):
     if options.quick:
         return [{"dataset": "diabetes", "rows": 200}]
     names = options.chosen(["diamonds"])
-    return [{"dataset": name, "rows": ROWS} for name in influence.available(names, options.data)]
+    return [{"dataset": name, "rows": ROWS} for name in problems.available(names, options.data)]
 
 
 def timed(work, runs):
@@ -37,8 +37,8 @@ def timed(work, runs):
 
 
 def compute(cell, path, options):
-    whole = round(cell["rows"] / (1 - influence.HELD_OUT))
-    known = influence.problem(cell["dataset"], options.data, options.seed, whole)
+    whole = round(cell["rows"] / (1 - problems.HELD_OUT))
+    known = problems.problem(cell["dataset"], options.data, options.seed, whole)
     with threadpool_limits(1):
         return list(measure(known._replace(X=known.X[: cell["rows"]], y=known.y[: cell["rows"]])))
 

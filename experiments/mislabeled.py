@@ -6,7 +6,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 from threadpoolctl import threadpool_limits
 
-from experiments import influence, influence_figure, table
+from experiments import influence, influence_figure, problems, table
 from experiments.removal import seeds
 from leafkernel import ForestProximity
 from leafkernel.tasks import find_label_errors
@@ -17,7 +17,7 @@ FLIPPED = 0.1
 def cells(options):
     if options.quick:
         return [{"dataset": "wine", "library": "XGBoost"}]
-    names = influence.available(options.chosen(influence.CLASSES), options.data)
+    names = problems.available(options.chosen(problems.CLASSES), options.data)
     return [
         {"dataset": name, "library": library} for name in names for library in influence.LIBRARIES
     ]
@@ -28,8 +28,8 @@ def compute(cell, path, options):
     with threadpool_limits(1):
         for seed in seeds(options):
             number = options.seed_of(seed)
-            most = 120 if options.quick else influence.MOST_ROWS
-            known = influence.problem(cell["dataset"], options.data, number, most)
+            most = 120 if options.quick else problems.MOST_ROWS
+            known = problems.problem(cell["dataset"], options.data, number, most)
             records += [
                 {"seed": seed, "method": method, **found}
                 for method, found in measure(cell["library"], known, number).items()

@@ -8,7 +8,7 @@ in standard deviations of the target. A method that finds what the model needed 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from experiments import influence, influence_figure, table
+from experiments import influence, influence_figure, problems, table
 
 SHARES = (0.01, 0.05)
 QUERIES = 3
@@ -17,7 +17,7 @@ QUERIES = 3
 def cells(options):
     if options.quick:
         return [{"dataset": name, "library": "LightGBM"} for name in ("wine", "diabetes")]
-    names = influence.available(options.chosen(influence.SOURCES), options.data)
+    names = problems.available(options.chosen(problems.SOURCES), options.data)
     return [
         {"dataset": name, "library": library} for name in names for library in influence.LIBRARIES
     ]
@@ -32,8 +32,8 @@ def compute(cell, path, options):
     records = []
     with threadpool_limits(1):
         for seed in seeds(options):
-            most = 120 if options.quick else influence.MOST_ROWS
-            known = influence.problem(cell["dataset"], options.data, options.seed_of(seed), most)
+            most = 120 if options.quick else problems.MOST_ROWS
+            known = problems.problem(cell["dataset"], options.data, options.seed_of(seed), most)
             falls = measure(cell["library"], known, np.random.default_rng(options.seed_of(seed)))
             records += [
                 {"seed": seed, "share": share, "method": method, "fall": float(np.mean(found))}
