@@ -2,12 +2,12 @@
 
 from experiments import figures
 from experiments.intervals import over_seeds
-from experiments.names import name
+from experiments.names import METHODS, name
 
 
 def draw(rows, value, label, path):
     sets = list(dict.fromkeys(row["dataset"] for row in rows))
-    methods = list(dict.fromkeys(row["method"] for row in rows))
+    methods = sorted({row["method"] for row in rows}, key=METHODS.index)
     n_columns = min(3, len(sets))
     n_rows = -(-len(sets) // n_columns)
     size = (1.5 + 3.1 * n_columns, 0.6 + n_rows * (0.7 + 0.21 * len(methods)))

@@ -1,7 +1,7 @@
 """The tables of docs/influence.md."""
 
 from experiments import intervals, table
-from experiments.names import name
+from experiments.names import METHODS, name
 from experiments.problems import CLASSES, SOURCES
 
 
@@ -68,7 +68,7 @@ def spread(rows, value, column, digits=2):
     """Return a table with a line for each method and a column for each value of `column`."""
     values = list(dict.fromkeys(row[column] for row in rows))
     lines = []
-    for method in methods_of(rows, value):
+    for method in sorted({row["method"] for row in rows}, key=METHODS.index):
         cells = []
         for each in values:
             found = of(rows, method=method, **{column: each})
@@ -84,6 +84,30 @@ def falls_by_data(rows):
 def falls_by_library(rows):
     chosen = [row for row in of(rows, share=shares_of(rows)[-1]) if row["dataset"] in CLASSES]
     return spread(chosen, "fall", "library")
+
+
+def stated(rows):
+    """Return, for methods on the scale of scores, the sum that was removed beside the fall."""
+    lines = []
+    for kind, names in (("classes", CLASSES), ("numbers", set(SOURCES) - set(CLASSES))):
+        for method in METHODS:
+            found = [row for row in of(rows, method=method) if row["dataset"] in names]
+            if not found or found[0]["stated"] == "":
+                continue
+            line = [name(method), kind]
+            for share in shares_of(rows):
+                sums, fell = (
+                    intervals.over_seeds(of(found, share=share), key)[0]
+                    for key in ("stated", "fall")
+                )
+                line += [f"{sums:.2f}", f"{fell:.2f}", f"{fell / sums:.2f}"]
+            lines.append(line)
+    heads = [
+        each
+        for share in shares_of(rows)
+        for each in (f"sum of the first {share:.0%}", "fall", "ratio")
+    ]
+    return table.markdown(["method", "targets", *heads], lines)
 
 
 def labels(rows):
@@ -124,6 +148,7 @@ TABLES = {
     "falls_of_numbers": (falls_of_numbers, "removal"),
     "falls_by_data": (falls_by_data, "removal"),
     "falls_by_library": (falls_by_library, "removal"),
+    "stated": (stated, "removal"),
     "labels": (labels, "mislabeled"),
     "labels_by_data": (labels_by_data, "mislabeled"),
     "cost": (cost, "cost"),

@@ -50,6 +50,15 @@ _NAMES = {
     "product": "the kernel times a vector",
 }
 
+# Rankings of training rows, in the order in which they are shown.
+METHODS = (
+    *("gradient", "boostin", "boostin_score", "axil", "uniform", "boosted"),
+    *("features", "random_side", "random", "retrain"),
+    *("gradient_self", "gradient_held_clean", "gradient_held_noisy"),
+    *("boostin_self", "boostin_held_clean", "boostin_held_noisy"),
+    *("errors_uniform", "errors_boosted", "errors_gap", "loss", "loss_apart"),
+)
+
 
 def name(key):
     """Return the name of a data set, a proximity, a forest, a method; of another thing, itself."""

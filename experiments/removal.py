@@ -3,6 +3,7 @@
 For some held-out rows of each seed, every method ranks the training rows. The first 1% or 5% are
 removed, the model is trained on the rest, and the fall of the raw score is noted: in log-odds, or
 in standard deviations of the target. A method that finds what the model needed makes it fall far.
+Where a method states parts of a score, their sum over the removed rows is kept beside the fall.
 """
 
 import numpy as np
@@ -12,6 +13,8 @@ from experiments import influence, influence_figure, problems, table
 
 SHARES = (0.01, 0.05)
 QUERIES = 3
+# Methods whose numbers are on the scale of scores.
+STATED = ("gradient", "boostin_score", "axil")
 
 
 def cells(options):
@@ -34,16 +37,16 @@ def compute(cell, path, options):
         for seed in seeds(options):
             most = 120 if options.quick else problems.MOST_ROWS
             known = problems.problem(cell["dataset"], options.data, options.seed_of(seed), most)
-            falls = measure(cell["library"], known, np.random.default_rng(options.seed_of(seed)))
-            records += [
-                {"seed": seed, "share": share, "method": method, "fall": float(np.mean(found))}
-                for (method, share), found in falls.items()
-            ]
+            found = measure(cell["library"], known, np.random.default_rng(options.seed_of(seed)))
+            for (method, share), pairs in found.items():
+                fall, stated = np.mean(pairs, axis=0)
+                record = {"seed": seed, "share": share, "method": method, "fall": float(fall)}
+                records.append(record | ({"stated": float(stated)} if method in STATED else {}))
     return records
 
 
 def measure(library, known, rng):
-    """Return {(method, share): falls of the score of each queried row}."""
+    """Return {(method, share): for each queried row, the fall and the sum of removed pushes}."""
     X, y, numeric = known.X, known.y, known.numeric
     model = influence.train(library, X, y, numeric=numeric)
     queries = known.X_held[rng.permutation(len(known.X_held))[:QUERIES]]
@@ -54,10 +57,11 @@ def measure(library, known, rng):
         for share in SHARES:
             k = max(1, round(share * len(y)))
             for q, query in enumerate(queries):
-                left = np.sort(np.argsort(-pushes[q], kind="stable")[k:])
+                order = np.argsort(-pushes[q], kind="stable")
+                left = np.sort(order[k:])
                 again = influence.train(library, X[left], y[left], numeric=numeric)
                 fall = toward[q] * (scores[q] - influence.raw_scores(again, query[None])[0])
-                falls.setdefault((method, share), []).append(fall)
+                falls.setdefault((method, share), []).append((fall, pushes[q, order[:k]].sum()))
     return falls
 
 
