@@ -14,6 +14,7 @@ from experiments import (  # noqa: E402
     influence_page,
     intervals,
     mislabeled,
+    page,
     problems,
     removal,
 )
@@ -113,3 +114,40 @@ def test_intervals_ranks_and_counts():
     assert intervals.ranks(rows, "fall") == pytest.approx({"ours": 1.5, "theirs": 1.5})
     mean, half = intervals.interval([1.0, 2.0, 3.0])
     assert (mean, half) == pytest.approx((2.0, 4.302653 / np.sqrt(3)))
+
+
+def test_numbers_in_the_words_of_the_page():
+    """The summary of docs/influence.md quotes the tables: read it again after new results."""
+    told = " ".join(page.text("influence.md").split())
+    rows = cells.read_csv(cells.HERE / "results" / "removal.csv")
+    pairs = intervals.groups(rows)
+    others = {row["method"] for row in rows} - {"gradient"}
+    worse = [
+        intervals.versus([row for row in rows if row["share"] == share], "fall", "gradient", other)[
+            2
+        ]
+        for share in removal.SHARES
+        for other in others
+    ]
+    assert not any(worse)
+    assert f"on any of {len(pairs)} pairs" in told
+    classes = [row for row in rows if row["dataset"] in problems.CLASSES and row["share"] == 0.05]
+    for words, method in (
+        ("scores fall by {:.2f}", "gradient"),
+        ("against {:.2f} for BoostIn", "boostin"),
+        ("{:.2f} for `uniform`", "uniform"),
+        ("{:.2f} for random rows", "random"),
+    ):
+        found = [row for row in classes if row["method"] == method]
+        assert words.format(intervals.over_seeds(found, "fall")[0]) in told
+    rows = cells.read_csv(cells.HERE / "results" / "mislabeled.csv")
+    for words, method in (
+        ("self-contribution finds {:.0%}", "gradient_self"),
+        ("held-out errors find {:.0%}", "gradient_held_noisy"),
+        ("to {:.0%}. The loss", "gradient_held_clean"),
+        ("loss of the model finds {:.0%}", "loss"),
+        ("self-influence {:.0%}", "boostin_self"),
+        ("on a random forest {:.0%}", "errors_gap"),
+    ):
+        found = [row for row in rows if row["method"] == method]
+        assert words.format(intervals.over_seeds(found, "found")[0]) in told
