@@ -80,6 +80,9 @@ def write(path):
         "planes": planes_table(),
         "full rows": full_rows_table(),
         "parallel fit": fit_table(),
+        "gradient": gradient_table(),
+        "axil": axil_table(),
+        "axil slopes": axil_slopes(),
         "small": small_table(results),
     }
     for name, text in parts.items():
@@ -292,6 +295,55 @@ def fit_table():
         rows.append([step, *shown, f"{of_step[0] / of_step[-1]:.1f}"])
     heads = [f"{n} thread{'s' * (n != '1')}" for n in threads]
     return table(["step", *heads, f"{threads[-1]} against {threads[0]}"], rows)
+
+
+def gradient_records(*steps):
+    path = Path(__file__).parent / "gradient.json"
+    records = json.loads(path.read_text()) if path.exists() else []
+    return [record for record in records if record["step"] in steps]
+
+
+GRADIENT = {
+    "train": "training by LightGBM, for comparison",
+    "fit": "`fit`",
+    "one row": "contributions of all rows to one score, `proximity(x)`",
+    "one neighbors": '`kneighbors(x, 50, by="magnitude")`',
+    "neighbors": '`kneighbors(X, 50, by="magnitude")` of 1,000 rows',
+}
+
+AXIL = ("prepare", "product", "row")
+
+
+def gradient_table():
+    rows = [
+        [GRADIENT[record["step"]], f"{record['rows']:,}", duration(record["seconds"])]
+        + [f"{record[key] / 2**30:.2f} GB" if key in record else "-" for key in ("loaded", "peak")]
+        for record in gradient_records(*GRADIENT)
+    ]
+    return table(["work", "training rows", "time", "process before", "peak of process"], rows)
+
+
+def axil_table():
+    rows = [
+        [f"{record['rows']:,}", *(duration(record[key]) for key in AXIL)]
+        + [f"{record['peak'] / 2**30:.2f} GB"]
+        for record in gradient_records("axil")
+    ]
+    heads = ["`AxilAttribution(prox)`", "`operator(X) @ y`, 1,000 rows of X", "one row of G"]
+    return table(["training rows", *heads, "peak of process"], rows)
+
+
+def axil_slopes():
+    found = gradient_records("axil")
+    if len(found) < 2:
+        return "not measured"
+    n = np.log([record["rows"] for record in found])
+    fits = [np.polyfit(n, np.log([record[key] for record in found]), 1)[0] for key in AXIL]
+    return ", ".join(f"{fit:.2f}" for fit in fits[:-1]) + f" and {fits[-1]:.2f}"
+
+
+def duration(seconds):
+    return f"{1000 * seconds:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
 
 
 def dense_table(results):

@@ -5,8 +5,9 @@
     python -m experiments all --quick
 
 Each writes experiments/results/NAME.csv and figures to docs/images/, and checks the claims that
-must hold; `page` makes docs/experiments.md from the results. A part of the whole (other data sets,
-sizes, repeats or seeds, and scaling without forestgeom) goes to results/ and figures/ in the cache.
+must hold; `page` makes docs/experiments.md and docs/influence.md from the results. A part of the
+whole (other data sets, sizes, repeats or seeds, and scaling without forestgeom) goes to results/
+and figures/ in the cache.
 --quick takes small data that scikit-learn brings along, and needs no DIR.
 """
 
@@ -20,7 +21,10 @@ from pathlib import Path
 
 from experiments import cells, datasets
 
-EXPERIMENTS = ("separability", "scaling", "accuracy", "manifolds", "beyond")
+EXPERIMENTS = (
+    *("separability", "scaling", "accuracy", "manifolds", "beyond"),
+    *("removal", "mislabeled", "cost"),
+)
 
 
 def load(name):

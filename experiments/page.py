@@ -1,20 +1,24 @@
-"""Make docs/experiments.md: the words of page.md, with tables from the results put in."""
+"""Make docs/experiments.md and docs/influence.md: words, with tables from the results put in."""
 
 import re
 
-from experiments import paper, scaling, table
+from experiments import influence_page, paper, scaling, table
 from experiments.cells import HERE, read_csv
 from experiments.names import name
 
+# The pages, and the files with their words.
+PAGES = {"experiments.md": "page.md", "influence.md": "influence.md"}
+
 
 def write():
-    page = HERE.parent / "docs" / "experiments.md"
-    page.write_text(text(), encoding="utf-8")
-    print(f"wrote {page}")
+    for page, words in PAGES.items():
+        path = HERE.parent / "docs" / page
+        path.write_text(text(words), encoding="utf-8")
+        print(f"wrote {path}")
 
 
-def text():
-    words = (HERE / "page.md").read_text(encoding="utf-8")
+def text(words="page.md"):
+    words = (HERE / words).read_text(encoding="utf-8")
     return re.sub(r"<!-- (\w+) -->", fill, words)
 
 
@@ -165,7 +169,7 @@ def predictors(rows):
     return table.spread(short, "predictor", "accuracy", keys=("data", "rows"))
 
 
-TABLES = {
+TABLES = influence_page.TABLES | {
     "separability": (separability, "separability"),
     "accuracy": (accuracy, "accuracy"),
     "by_proximity": (by_proximity, "scaling"),

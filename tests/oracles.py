@@ -115,3 +115,36 @@ def disagreeing_neighbors(X, y, leaf, path, k, scope):
             disagreeing += (k_here - len(nearer)) * sum(y[j] != y[i] for j in tied) / len(tied)
             kdn[i, t] = disagreeing / k_here
     return kdn
+
+
+def gradient_proximity(query_leaf, leaf, scores_before, derivatives, factor):
+    """P(x, x') of a boosted model with one output, from the scores before each of its trees.
+
+    `derivatives(scores)` gives the weighted first and second derivatives of the training samples,
+    `factor(H)` what a leaf's sum of gradients is multiplied by.
+    """
+    P = np.zeros((len(query_leaf), len(leaf)))
+    for t, scores in enumerate(scores_before):
+        g, h = derivatives(scores)
+        for i in range(P.shape[0]):
+            members = [j for j in range(P.shape[1]) if leaf[j, t] == query_leaf[i, t]]
+            H = sum(h[j] for j in members)
+            for j in members:
+                P[i, j] += factor(H) * g[j]
+    return P
+
+
+def axil_recursion(leaf, query_leaf, weights, rate, l2):
+    """G for training samples and queries by the dense recursion of Geertsema and Lu."""
+    share = weights / weights.sum()
+    G, of_queries = np.tile(share, (len(leaf), 1)), np.tile(share, (len(query_leaf), 1))
+
+    def averages(rows, t):
+        same = rows[:, t, None] == leaf[None, :, t]
+        return rate * same * weights / ((same * weights).sum(axis=1) + l2)[:, None]
+
+    for t in range(leaf.shape[1]):
+        rest = np.eye(len(leaf)) - G
+        of_queries = of_queries + averages(query_leaf, t) @ rest
+        G = G + averages(leaf, t) @ rest
+    return G, of_queries

@@ -214,10 +214,11 @@ def test_accuracies_are_those_of_nearest_neighbors(iris):
     )
 
 
-def test_the_page_is_what_the_results_give():
+@pytest.mark.parametrize("name", page.PAGES)
+def test_the_page_is_what_the_results_give(name):
     """Whoever changes results or words makes the page again: `python -m experiments page`."""
-    written = cells.HERE.parent / "docs" / "experiments.md"
-    assert written.read_text(encoding="utf-8") == page.text()
+    written = cells.HERE.parent / "docs" / name
+    assert written.read_text(encoding="utf-8") == page.text(page.PAGES[name])
 
 
 def test_slopes_in_the_words_of_the_page(capsys):

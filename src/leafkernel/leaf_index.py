@@ -80,6 +80,9 @@ class Samples(FieldsState):
         The samples themselves, for schemes that look at them.
     labels : ndarray of int of shape (n,), optional
         Class codes, for schemes that look at them; None for unseen samples.
+    leaf_parts : ndarray of shape (n, T) or (n, T, K), optional
+        Part of each sample in the value of its leaf in each tree of a boosted model; K values
+        where leaves have a value for each output. 0 for unseen samples.
     """
 
     leaf: Array
@@ -87,6 +90,7 @@ class Samples(FieldsState):
     oob_flags: Array | None = None
     feature_values: Array | None = None
     labels: Array | None = None
+    leaf_parts: Array | None = None
 
     def __post_init__(self) -> None:
         _lock_arrays(self)
@@ -100,6 +104,7 @@ class Samples(FieldsState):
             in_bag_weights=np.broadcast_to(np.uint8(0), leaf.shape),
             oob_flags=np.broadcast_to(np.True_, leaf.shape),
             feature_values=feature_values,
+            leaf_parts=np.broadcast_to(np.uint8(0), leaf.shape),
         )
 
     def rows(self, rows: slice) -> Samples:
@@ -142,6 +147,13 @@ class Samples(FieldsState):
         if self.oob_flags is None:
             raise _undeclared("is_oob", "in_bag")
         return self.oob_flags
+
+    @property
+    def contributions(self) -> Array:
+        """Part of each sample in the value of its leaf, shape (n, T) or (n, T, K)."""
+        if self.leaf_parts is None:
+            raise _undeclared("contributions", "gradients")
+        return self.leaf_parts
 
     @property
     def features(self) -> Array:
@@ -198,6 +210,12 @@ class ForestStats(FieldsState):
     features_on_paths : tuple of (offsets, features), optional
         The distinct features split on along the path to each leaf: those of leaf ℓ are
         ``features[offsets[ℓ]:offsets[ℓ + 1]]``.
+    base_scores_of_outputs : ndarray of float64 of shape (K,), optional
+        Raw score of each output of a boosted model before its first tree.
+    outputs_of_trees : ndarray of int64 of shape (T,), optional
+        Output that each tree of a boosted model adds to; -1 for all of them.
+    labels_of_outputs : ndarray of shape (K,), optional
+        The class that each output speaks for, or its number.
     track : callable
         Wraps an iterable in a progress bar, where the user asked for one.
     """
@@ -207,6 +225,9 @@ class ForestStats(FieldsState):
     in_bag_masses: Array | None = None
     weights_of_trees: Array | None = None
     features_on_paths: tuple[Array, Array] | None = None
+    base_scores_of_outputs: Array | None = None
+    outputs_of_trees: Array | None = None
+    labels_of_outputs: Array | None = None
     track: Track = track
 
     def __post_init__(self) -> None:
@@ -262,6 +283,27 @@ class ForestStats(FieldsState):
         if self.weights_of_trees is None:
             raise _undeclared("tree_weights", "tree_weights")
         return self.weights_of_trees
+
+    @property
+    def base_scores(self) -> Array:
+        """Raw score of each output before the first tree, shape (K,)."""
+        if self.base_scores_of_outputs is None:
+            raise _undeclared("base_scores", "gradients")
+        return self.base_scores_of_outputs
+
+    @property
+    def tree_outputs(self) -> Array:
+        """Output that each tree adds to, shape (T,); -1 for all of them."""
+        if self.outputs_of_trees is None:
+            raise _undeclared("tree_outputs", "gradients")
+        return self.outputs_of_trees
+
+    @property
+    def output_labels(self) -> Array:
+        """The class that each output speaks for, or its number, shape (K,)."""
+        if self.labels_of_outputs is None:
+            raise _undeclared("output_labels", "gradients")
+        return self.labels_of_outputs
 
     def once(self, name: str, compute: Callable[[], Array]) -> Array:
         """Return an array that depends on this forest alone, computed when it is first asked for.

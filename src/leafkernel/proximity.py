@@ -62,7 +62,7 @@ from leafkernel.leaf_index import ForestStats, Samples, list_by_leaf
 from leafkernel.operator import ProximityOperator
 from leafkernel.parts import cuts_of, cuts_with, parts_of
 from leafkernel.product import Product
-from leafkernel.schemes import WeightScheme, find_scheme
+from leafkernel.schemes import Gradient, WeightScheme, find_scheme
 from leafkernel.streaming import (
     BatchFitter,
     blocks_of_batches,
@@ -123,8 +123,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         meta-estimator; wrap it in ``sklearn.frozen.FrozenEstimator`` to keep it fitted.
     weight_scheme : str, callable or WeightScheme, default="gap"
         ``"gap"``, ``"uniform"`` (or ``"original"``), ``"kerf"``, ``"oob"``, ``"oob_separable"``,
-        ``"boosted"``, ``"ih"``; a function of ``(samples, forest)`` that returns weights of shape
-        (n, T); or a :class:`WeightScheme`. See :mod:`leafkernel.schemes`.
+        ``"boosted"``, ``"ih"``, ``"gradient"``; a function of ``(samples, forest)`` that returns
+        weights of shape (n, T); or a :class:`WeightScheme`. See :mod:`leafkernel.schemes`.
     diagonal : {"scheme", "one", "zero", "adjusted"}, default="scheme"
         Proximity of a training sample to itself: what the formula gives (0 for "gap"), 1, 0, or,
         for "gap", the mean weight of the sample over the trees that drew it.
@@ -158,6 +158,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         Trees, leaves over all trees, and training samples.
     y_ : ndarray or None
         The targets that were passed to :meth:`fit`. Tasks use them unless they are given others.
+    base_score_ : float
+        With "gradient", the raw score before the first tree. The rows of P sum to the rest.
     index_ : pandas.Index or range
         Labels of the training samples: the index of X if X is a pandas data frame with an index of
         its own, otherwise positions. Methods and tasks that take training samples take these
@@ -1139,6 +1141,16 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         if inside.kernel.symmetrize:
             names = [f"{side}_{name}" for side in ("query", "reference") for name in names]
         return np.array(names, dtype=object)
+
+    @property
+    def base_score_(self) -> float:
+        """Raw score of a boosted model before its first tree, with the scheme "gradient"."""
+        scheme = vars(self).get("scheme_")
+        if not isinstance(scheme, Gradient):
+            raise AttributeError(
+                "base_score_ exists once fit was called with weight_scheme='gradient'."
+            )
+        return scheme.base_score(self.kernel_.forest)
 
     @property
     def _n_features_out(self) -> int:

@@ -62,6 +62,11 @@ def complete_samples(
                 f"weight_scheme={scheme.name!r} looks at the training samples themselves; pass X."
             )
         known["feature_values"] = read_features(forest, scheme, X)
+    if "gradients" in scheme.needs and samples.leaf_parts is None:
+        with _needed_by(scheme, "gradients"):
+            known["leaf_parts"] = forest.contributions(
+                y, sample_weight, samples.leaf, objective=getattr(scheme, "objective", None)
+            )
     return replace(samples, **known)
 
 
@@ -74,6 +79,12 @@ def more_samples(
             f"weight_scheme={scheme.name!r} weighs samples by how the trees were trained on them, "
             "and no tree was trained on new ones; use 'kerf' or 'uniform', or fit a new forest on "
             "all samples."
+        )
+    if "gradients" in scheme.needs:
+        raise ValueError(
+            f"weight_scheme={scheme.name!r} weighs samples by the gradients that the trees were "
+            "trained on, and new samples had none; use 'kerf' or 'uniform', or train a new model "
+            "on all samples."
         )
     if forest.learns_leaves and not stats.leaf_mass[unseen.leaf].all():
         row = int(np.flatnonzero((stats.leaf_mass[unseen.leaf] == 0).any(axis=1))[0])
@@ -138,6 +149,9 @@ def read_stats(
                 counted,
                 weights_of_trees=stats.weights_of_trees,
                 features_on_paths=stats.features_on_paths,
+                base_scores_of_outputs=stats.base_scores_of_outputs,
+                outputs_of_trees=stats.outputs_of_trees,
+                labels_of_outputs=stats.labels_of_outputs,
             )
         stats = counted
     stats = complete_stats(stats, forest, scheme, progress=progress)
@@ -170,6 +184,10 @@ def complete_stats(
     if "paths" in scheme.needs and stats.features_on_paths is None:
         with _needed_by(scheme, "tree paths"):
             known["features_on_paths"] = forest.path_features()
+    if "gradients" in scheme.needs and forest.outputs is not None:
+        known["base_scores_of_outputs"] = forest.outputs.base_scores
+        known["outputs_of_trees"] = forest.outputs.of_tree
+        known["labels_of_outputs"] = forest.outputs.labels
     return replace(stats, **known)
 
 

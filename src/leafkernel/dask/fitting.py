@@ -33,6 +33,12 @@ def fit(prox: Any, scheme: WeightScheme, X: Any, y: Any, sample_weight: Any) -> 
             f"weight_scheme={scheme.name!r} compares the training samples with each other, which "
             "needs all of them in one process; use another scheme, or fit on data in memory."
         )
+    if "gradients" in scheme.needs:
+        raise ValueError(
+            f"weight_scheme={scheme.name!r} follows the training of the model over all samples at "
+            "once, which needs all of them in one process; use another scheme, or fit on data in "
+            "memory."
+        )
     n_threads = count_threads(prox.n_jobs)
     estimator = _fitted_forest(prox.forest, X, y, sample_weight)
     forest = forests.adapt(estimator, n_threads=n_threads)

@@ -52,6 +52,53 @@ class InBag:
     is_oob: Array
 
 
+@dataclass(frozen=True)
+class Outputs:
+    """What a boosted model adds up to.
+
+    Attributes
+    ----------
+    base_scores : ndarray of float64 of shape (K,)
+        Raw score of each output before the first tree.
+    of_tree : ndarray of int64 of shape (T,)
+        Output that each tree adds to. -1 where its leaves have a value for each output.
+    labels : ndarray of shape (K,)
+        Name of each output: the class that it speaks for, or its number.
+    """
+
+    base_scores: npt.NDArray[np.float64]
+    of_tree: npt.NDArray[np.int64]
+    labels: Array
+
+
+@dataclass(frozen=True)
+class LeafAverages:
+    """A model of squared loss as averages of residuals over leaves.
+
+    Tree t takes from the residuals r, and adds to the scores, ``rates[l] * (weights * r).sum()``
+    over the training samples of each leaf l.
+
+    Attributes
+    ----------
+    rates : ndarray of float64 of shape (L,)
+        The learning rate, divided by the weight of the leaf's samples and the L2 term.
+    weights : ndarray of float64 of shape (n,)
+        Weight of each training sample.
+    y : ndarray of float64 of shape (n,)
+        Targets.
+    base_score : float
+        Score before the first tree: the weighted mean of the targets.
+    values : ndarray of float64 of shape (L,)
+        What each leaf adds to the score.
+    """
+
+    rates: Array
+    weights: Array
+    y: Array
+    base_score: float
+    values: Array
+
+
 class FittedForest(ABC):
     """A fitted tree ensemble, seen through its leaves.
 
@@ -63,6 +110,9 @@ class FittedForest(ABC):
 
     #: First leaf id of each tree, and the number of leaves; int64, shape (T + 1,).
     leaf_offsets: npt.NDArray[np.int64]
+
+    #: What the trees add up to; known once :meth:`contributions` was called.
+    outputs: Outputs | None = None
 
     #: Whether its leaves are known only by the samples of fit that reached them.
     learns_leaves: bool = False
@@ -119,6 +169,25 @@ class FittedForest(ABC):
     def tree_weights(self, leaf_mass: Array) -> Array:
         """Return each tree's weight in the ensemble, shape (T,), given the samples in each leaf."""
         raise Unavailable(f"{self} has no tree weights")
+
+    def contributions(
+        self, y: Any, sample_weight: Any, leaf: Array, *, objective: Any = None
+    ) -> Array:
+        """Return the part of each training sample in the value of its leaf in each tree.
+
+        The result has shape (n, T), or (n, T, K) where leaves have a value for each output. The
+        objective gives the derivatives of the loss for models that do not tell theirs. The
+        attribute ``outputs`` is set.
+        """
+        raise Unavailable(
+            f"{self} is not a gradient-boosted model; use 'gap' for a random forest, or 'kerf'"
+        )
+
+    def leaf_averages(self, y: Any, sample_weight: Any, leaf: Array) -> LeafAverages:
+        """Return how a model of squared loss averages residuals over its leaves."""
+        raise Unavailable(
+            f"{self} is not a gradient-boosted model; use the scheme 'gap' for a random forest"
+        )
 
     def path_features(self) -> tuple[Array, Array]:
         """Return (offsets, features): the distinct features on the path to each leaf, ascending."""

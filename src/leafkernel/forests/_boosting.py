@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from leafkernel._validation import describe
-from leafkernel.forests._base import Array, FittedForest, InBag, Unavailable
+from leafkernel.forests._base import Array, FittedForest, InBag, LeafAverages, Unavailable
+from leafkernel.forests._gradients import Training, averages, retrace
+from leafkernel.forests._losses import Derivatives
 from leafkernel.forests._trees import weighted_variances
 
 
@@ -19,6 +21,26 @@ class BoostedTrees(FittedForest):
     def tree_weights(self, leaf_mass: Array) -> Array:
         """Return the variance over the training samples of what each tree adds to the model."""
         return weighted_variances(self.leaf_values(), leaf_mass, self.leaf_offsets)
+
+    def contributions(
+        self, y: Any, sample_weight: Any, leaf: Array, *, objective: Any = None
+    ) -> Array:
+        """Return the part of each training sample in the value of its leaf in each tree."""
+        training = self.training(y, sample_weight, leaf.shape[0], objective)
+        found = retrace(training, leaf, self.leaf_offsets, str(self))
+        self.outputs = training.outputs
+        return found
+
+    def leaf_averages(self, y: Any, sample_weight: Any, leaf: Array) -> LeafAverages:
+        """Return how a model of squared loss averages residuals over its leaves."""
+        training = self.training(y, sample_weight, leaf.shape[0], None)
+        return averages(training, leaf, self.leaf_offsets, str(self))
+
+    def training(
+        self, y: Any, sample_weight: Any, n_samples: int, objective: Derivatives | None
+    ) -> Training:
+        """Return how the model was trained on these samples."""
+        raise Unavailable(f"{self} is trained in a way that is not understood; use 'boosted'")
 
     def in_bag(
         self, X: Any, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1

@@ -15,6 +15,9 @@ from leafkernel._optional import require
 from leafkernel._validation import check_names, column_names
 from leafkernel.forests._base import Array, FittedForest, Unavailable
 from leafkernel.forests._boosting import BoostedTrees
+from leafkernel.forests._catboost_training import retraced_training
+from leafkernel.forests._gradients import Training
+from leafkernel.forests._losses import Derivatives
 from leafkernel.forests._trees import Tree, TreeArrays, global_ids, offsets_of
 
 #: Feature, threshold (NaN for a category), and whether missing values go left.
@@ -67,6 +70,12 @@ class CatBoostForest(BoostedTrees):
         scale = float(self._model.get_scale_and_bias()[0])
         values = scale * np.asarray(self._model.get_leaf_values())
         return values.reshape(int(self.leaf_offsets[-1]), -1)
+
+    def training(
+        self, y: Any, sample_weight: Any, n_samples: int, objective: Derivatives | None
+    ) -> Training:
+        """Return how the model was trained on these samples."""
+        return retraced_training(self, y, sample_weight, n_samples, objective)
 
     def path_features(self) -> tuple[Array, Array]:
         """Return (offsets, features): all features of an oblivious tree are on all its paths."""

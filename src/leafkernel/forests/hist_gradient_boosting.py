@@ -12,9 +12,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.utils import compute_sample_weight
 
-from leafkernel.forests._base import Array, with_own_names
+from leafkernel.forests._base import Array, Outputs, with_own_names
 from leafkernel.forests._boosting import BoostedTrees
+from leafkernel.forests._gradients import Training, targets, weights_of
+from leafkernel.forests._losses import Derivatives
+from leafkernel.forests._sklearn_boosting import sklearn_loss, sklearn_targets, training_rows
 from leafkernel.forests._trees import Tree, TreeArrays, codes_in, features_on_paths, offsets_of
 from leafkernel.weighting import leaf_id_type
 
@@ -43,6 +47,36 @@ class HistForest(BoostedTrees):
     def leaf_values(self) -> Array:
         """Return what each leaf adds to the model, shape (L,)."""
         return np.concatenate(self._values)
+
+    def training(
+        self, y: Any, sample_weight: Any, n_samples: int, objective: Derivatives | None
+    ) -> Training:
+        """Return how the model was trained on these samples."""
+        model = self.estimator
+        coded, labels = sklearn_targets(model, y, n_samples)
+        weights = weights_of(sample_weight, n_samples)
+        if getattr(model, "class_weight", None) is not None:
+            classes = targets(y, n_samples)
+            weights *= compute_sample_weight(model.class_weight, classes)
+        if model.do_early_stopping_ and model.validation_fraction is not None:
+            # As the fit does, with the seed that it kept.
+            rows = training_rows(
+                n_samples, coded, model, model.validation_fraction, model._random_seed
+            )
+            weights[np.setdiff1d(np.arange(n_samples), rows)] = 0
+        base = np.ravel(model._baseline_prediction).astype(np.float64)
+        l2, rate = float(model.l2_regularization), float(model.learning_rate)
+        return Training(
+            coded,
+            weights,
+            Outputs(base, np.arange(len(self._trees)) % len(base), labels),
+            self.leaf_values(),
+            len(base),
+            sklearn_loss(self, model._loss, objective),
+            lambda tree, G, H, held: -rate / (H + l2),  # noqa: ARG005
+            tolerance=2e-6,
+            derivative_precision=np.float32,
+        )
 
     def path_features(self) -> tuple[Array, Array]:
         """Return (offsets, features): the distinct features on the path to each leaf, ascending."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,9 @@ from leafkernel._optional import require
 from leafkernel._validation import check_names, column_names
 from leafkernel.forests._base import Array, FittedForest, Unavailable
 from leafkernel.forests._boosting import BoostedTrees
+from leafkernel.forests._gradients import Training
+from leafkernel.forests._lightgbm_training import Trained, retraced_training
+from leafkernel.forests._losses import Derivatives
 from leafkernel.forests._trees import (
     Tree,
     TreeArrays,
@@ -20,6 +24,9 @@ from leafkernel.forests._trees import (
     global_ids,
     offsets_of,
 )
+
+# A line of the parameters that a model file ends with.
+_PARAMETER = re.compile(r"^\[(\w+): (.*)\]$", re.MULTILINE)
 
 # What LightGBM counts as missing.
 _NOTHING, _ZERO = 0, 1
@@ -56,7 +63,16 @@ class LightGBMForest(BoostedTrees):
         # A copy, so that training the model further elsewhere changes nothing.
         self._categories = _read_categories(header, booster.pandas_categorical)
         self._booster = require("lightgbm", extra="boosting").Booster(model_str=text)
-        self._rounds = len(trees) // booster.num_model_per_iteration()
+        self._n_outputs = int(booster.num_model_per_iteration())
+        self._rounds = len(trees) // self._n_outputs
+        self._shrinkage = np.array([float(tree.get("shrinkage", 1)) for tree in read])
+        self._objective = _read(header).get("objective", "")
+        # The text lists them all; LightGBM 4.0 forgets a few, which the booster may remember.
+        given = getattr(booster, "params", None) or {}
+        self._params = {
+            **{name: str(int(v) if isinstance(v, bool) else v) for name, v in given.items()},
+            **dict(_PARAMETER.findall(text.partition("\nparameters:")[2])),
+        }
         self.leaf_offsets = offsets_of([len(values) for values in self._values])
 
     def leaves(self, X: Any, *, n_threads: int = 1) -> Array:
@@ -80,6 +96,26 @@ class LightGBMForest(BoostedTrees):
                 "of your own with Boosted(tree_weights=...), or use 'uniform'"
             )
         return np.concatenate(self._values) / (self._rounds if self._averages else 1)
+
+    def training(
+        self, y: Any, sample_weight: Any, n_samples: int, objective: Derivatives | None
+    ) -> Training:
+        """Return how the model was trained on these samples."""
+        return retraced_training(
+            Trained(
+                self,
+                self._objective,
+                self._params,
+                self._n_outputs,
+                self._shrinkage,
+                self._trees,
+                averages=self._averages,
+            ),
+            y,
+            sample_weight,
+            n_samples,
+            objective,
+        )
 
     def path_features(self) -> tuple[Array, Array]:
         """Return (offsets, features): the distinct features on the path to each leaf, ascending."""

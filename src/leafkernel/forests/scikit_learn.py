@@ -35,7 +35,10 @@ from leafkernel._validation import check_numbers, describe
 from leafkernel.forests._base import Array, FittedForest, InBag, Unavailable, with_own_names
 from leafkernel.forests._boosting import BoostedTrees
 from leafkernel.forests._bootstrap import check_leaf_masses, recover_bagging, recover_in_bag
+from leafkernel.forests._gradients import Training
+from leafkernel.forests._losses import Derivatives
 from leafkernel.forests._routing import RouteTable
+from leafkernel.forests._sklearn_boosting import gradient_boosting
 from leafkernel.forests._trees import Tree, count_leaves, features_on_paths, weighted_variances
 from leafkernel.forests.hist_gradient_boosting import HistForest
 from leafkernel.weighting import leaf_id_type
@@ -211,6 +214,12 @@ class BoostedForest(_TreesOfSklearn, BoostedTrees):
         counts = [tree.n_node_samples[tree.children_left < 0] for tree in trees]
         # The trees counted all training samples, whatever X holds.
         return weighted_variances(self.leaf_values(), np.concatenate(counts), self.leaf_offsets)
+
+    def training(
+        self, y: Any, sample_weight: Any, n_samples: int, objective: Derivatives | None
+    ) -> Training:
+        """Return how the model was trained on these samples."""
+        return gradient_boosting(self, y, sample_weight, n_samples, objective)
 
 
 class SingleTree(_TreesOfSklearn):

@@ -16,7 +16,13 @@ except ImportError:  # scikit-learn < 1.6
     FrozenEstimator = None
 
 from leafkernel._validation import describe
-from leafkernel.forests._base import Array, FittedForest, InBag, numbered_names
+from leafkernel.forests._base import (
+    Array,
+    FittedForest,
+    InBag,
+    LeafAverages,
+    numbered_names,
+)
 from leafkernel.forests._trees import Tree
 
 
@@ -133,6 +139,18 @@ class PipelineForest(FittedForest):
     def tree_weights(self, leaf_mass: Array) -> Array:
         """Return each tree's weight in the ensemble, shape (T,)."""
         return self._last.tree_weights(leaf_mass)
+
+    def contributions(
+        self, y: Any, sample_weight: Any, leaf: Array, *, objective: Any = None
+    ) -> Array:
+        """Return the part of each training sample in the value of its leaf in each tree."""
+        found = self._last.contributions(y, sample_weight, leaf, objective=objective)
+        self.outputs = self._last.outputs
+        return found
+
+    def leaf_averages(self, y: Any, sample_weight: Any, leaf: Array) -> LeafAverages:
+        """Return how a model of squared loss averages residuals over its leaves."""
+        return self._last.leaf_averages(y, sample_weight, leaf)
 
     def path_features(self) -> tuple[Array, Array]:
         """Return (offsets, features) on the path to each leaf, in columns of the last step."""

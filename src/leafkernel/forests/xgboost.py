@@ -11,6 +11,8 @@ import numpy as np
 from leafkernel._optional import require
 from leafkernel.forests._base import Array, FittedForest, Unavailable
 from leafkernel.forests._boosting import BoostedTrees
+from leafkernel.forests._gradients import Training
+from leafkernel.forests._losses import Derivatives
 from leafkernel.forests._trees import (
     Tree,
     TreeArrays,
@@ -18,6 +20,7 @@ from leafkernel.forests._trees import (
     features_on_paths,
     offsets_of,
 )
+from leafkernel.forests._xgboost_training import Trained, retraced_training
 from leafkernel.weighting import leaf_id_type
 
 NAMES = "XGBClassifier, XGBRegressor, XGBRanker, XGBRF... and Booster (xgboost)"
@@ -73,6 +76,12 @@ class XGBoostForest(BoostedTrees):
         self._trees = [_as_arrays(tree) for tree in trees["trees"][:n_trees]]
         self._values = [_values(tree) for tree in trees["trees"][:n_trees]]
         self._drop = np.ones(n_trees) if not drop else np.asarray(drop[:n_trees])
+        self._learner = {
+            name: model["learner"][name] for name in ("objective", "learner_model_param")
+        }
+        self._tree_info = np.asarray(trees["tree_info"][:n_trees], dtype=np.int64)
+        self._is_dart = boosting["name"] == "dart"
+        self._config = json.loads(booster.save_config())
         self.leaf_offsets = count_leaves(self._trees)
         self._node_offsets = offsets_of([len(tree.children_left) for tree in self._trees])
         is_leaf = np.concatenate([tree.children_left < 0 for tree in self._trees])
@@ -127,6 +136,34 @@ class XGBoostForest(BoostedTrees):
                 )
             found.append(kept * values[tree.children_left < 0])
         return np.concatenate(found)
+
+    def training(
+        self, y: Any, sample_weight: Any, n_samples: int, objective: Derivatives | None
+    ) -> Training:
+        """Return how the model was trained on these samples."""
+        trained = Trained(
+            self,
+            self._learner,
+            self._config,
+            self._tree_info,
+            self._n_parallel,
+            self._is_dart,
+            self._start(),
+        )
+        return retraced_training(trained, y, sample_weight, n_samples, objective)
+
+    def _start(self) -> Array:
+        """Return about the raw scores before the first tree: those of a row, less its leaves."""
+        row = self._data(np.full((1, self._booster.num_features()), np.nan), 1)
+        rounds = (0, self._n_rounds)
+        scores = self._booster.predict(row, output_margin=True, iteration_range=rounds).ravel()
+        nodes = self._booster.predict(row, pred_leaf=True, iteration_range=rounds).ravel()
+        leaf = self._leaf_of_node[nodes.astype(np.int64) + self._node_offsets[:-1]]
+        values = self.leaf_values()[leaf]
+        if values.ndim == 2:
+            return np.asarray(scores - values.sum(axis=0))
+        added = np.bincount(self._tree_info, values, len(scores))
+        return np.asarray(scores - added)
 
     def path_features(self) -> tuple[Array, Array]:
         """Return (offsets, features): the distinct features on the path to each leaf, ascending."""

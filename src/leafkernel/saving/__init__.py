@@ -38,8 +38,16 @@ from leafkernel.weighting import Weighting
 
 __all__ = ["MANIFEST", "DamagedError", "read", "verify", "write"]
 
-_SAMPLES = ("leaf", "in_bag_weights", "oob_flags", "feature_values", "labels")
-_STATS = ("leaf_offsets", "leaf_mass", "in_bag_masses", "weights_of_trees")
+_SAMPLES = ("leaf", "in_bag_weights", "oob_flags", "feature_values", "labels", "leaf_parts")
+_STATS = (
+    "leaf_offsets",
+    "leaf_mass",
+    "in_bag_masses",
+    "weights_of_trees",
+    "base_scores_of_outputs",
+    "outputs_of_trees",
+    "labels_of_outputs",
+)
 _FACTORS = ("by_sample", "by_leaf", "by_entry")
 _LISTS = ("offsets", "members", "weights", "sample_at")
 _PARAMS = ("diagonal", "symmetrize", "n_jobs", "max_memory", "progress")
@@ -262,6 +270,10 @@ def _write_scheme(writer: FolderWriter, scheme: WeightScheme) -> dict[str, Any]:
     told: dict[str, Any] = {"name": scheme.name, "parameters": {}, "arrays": {}}
     for field in fields(scheme):  # type: ignore[arg-type]  # all of ours are data classes
         value = getattr(scheme, field.name)
+        if isinstance(value, np.generic):
+            value = value.item()
+        if callable(value):  # the objective of "gradient": what it gave is saved with the samples
+            value = None
         if value is None or isinstance(value, (bool, int, float, str)):
             told["parameters"][field.name] = value
         else:

@@ -10,6 +10,7 @@ name                query weight q_t(x)                  reference weight w_t(x'
 ``oob_separable``   √T·o_t(x)/S(x)                       the same                        yes
 ``boosted``         √(w_t/Σw)                            the same                        yes
 ``ih``              1/T                                  1 − kDN_t(x')                   no
+``gradient``        1                                    −η·c·g/(H(ℓ_t(x')) + λ)         no
 ==================  ===================================  ==============================  =========
 
 ``original`` is another name for ``uniform``.
@@ -26,6 +27,7 @@ from leafkernel.leaf_index import ForestStats, Samples
 from leafkernel.schemes._base import NEEDS, AnyWeights, WeightScheme, ratio
 from leafkernel.schemes.boosted import Boosted
 from leafkernel.schemes.gap import Gap
+from leafkernel.schemes.gradient import Gradient
 from leafkernel.schemes.ih import InstanceHardness
 from leafkernel.schemes.kerf import Kerf
 from leafkernel.schemes.oob import OutOfBag
@@ -37,6 +39,7 @@ __all__ = [
     "Boosted",
     "ForestStats",
     "Gap",
+    "Gradient",
     "InstanceHardness",
     "Kerf",
     "OutOfBag",
@@ -58,6 +61,7 @@ _BY_NAME: dict[str, type[WeightScheme]] = {
     "oob_separable": SeparableOutOfBag,
     "boosted": Boosted,
     "ih": InstanceHardness,
+    "gradient": Gradient,
 }
 
 

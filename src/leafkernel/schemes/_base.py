@@ -17,7 +17,7 @@ Weights = npt.NDArray[Any]
 AnyWeights = Weights | Weighting
 
 #: What a scheme may ask for in ``needs``.
-NEEDS = frozenset({"in_bag", "tree_weights", "labels", "paths", "features"})
+NEEDS = frozenset({"in_bag", "tree_weights", "labels", "paths", "features", "gradients"})
 
 
 class WeightScheme(ABC):
@@ -38,12 +38,14 @@ class WeightScheme(ABC):
     ----------
     name : str
         How messages call the scheme; the name of the class by default.
-    needs : frozenset of {"in_bag", "tree_weights", "labels", "paths", "features"}
+    needs : frozenset of {"in_bag", "tree_weights", "labels", "paths", "features", "gradients"}
         What must be known of the forest beyond its leaves: in-bag weights (``samples.in_bag``,
         ``samples.is_oob``, ``forest.in_bag_mass``), tree weights (``forest.tree_weights``), labels
         (``samples.labels``, None for unseen samples), the features that are split on along the path
         to each leaf (``forest.path_features``), the values of the samples' features
-        (``samples.features``).
+        (``samples.features``), the part of each training sample in the leaf values of a boosted
+        model (``samples.contributions``, ``forest.base_scores``, ``forest.tree_outputs``,
+        ``forest.output_labels``).
     symmetric : bool
         Whether q = w, so that P is symmetric and positive semidefinite. By default, whether the
         class leaves :meth:`reference` as it is.

@@ -170,6 +170,12 @@ class BatchFitter:
                 f"weight_scheme={self.scheme.name!r} looks at the training samples themselves, "
                 "which are not kept when they come in batches; use 'kerf' or 'gap'."
             )
+        if "gradients" in self.scheme.needs:
+            raise ValueError(
+                f"weight_scheme={self.scheme.name!r} follows the training of the model over all "
+                "samples at once, so it does not work with batches; pass all samples to fit, or "
+                "use 'kerf'."
+            )
         if self.options["symmetrize"] and not self.scheme.symmetric:
             raise ValueError(
                 f"symmetrize=True with weight_scheme={self.scheme.name!r} keeps two maps in "

@@ -5,6 +5,7 @@ scheme, or nothing. Functions take a fitted :class:`leafkernel.ForestProximity`.
 :class:`ProximityKernel` forms P.
 """
 
+from leafkernel.tasks.attribution import AxilAttribution, LargestWeights
 from leafkernel.tasks.clustering import (
     ProximityHDBSCAN,
     ProximityKMedoids,
@@ -37,10 +38,12 @@ from leafkernel.tasks.prototypes import (
 from leafkernel.tasks.regression import Calibration, ProximityRegressor
 
 __all__ = [
+    "AxilAttribution",
     "Calibration",
     "ClassPrototypes",
     "ForestKernel",
     "LabelErrors",
+    "LargestWeights",
     "LeafEmbedding",
     "LeafPCA",
     "PairExplanation",

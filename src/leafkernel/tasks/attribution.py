@@ -1,0 +1,259 @@
+"""Which targets made a prediction of a boosted regression model, and with what weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse.linalg import LinearOperator
+
+from leafkernel._validation import check_count, check_values
+from leafkernel.forests import Unavailable
+from leafkernel.inside import Inside
+from leafkernel.proximity import ForestProximity
+from leafkernel.tasks._base import check_proximity, targets_of
+
+Array = npt.NDArray[Any]
+Doubles = npt.NDArray[np.float64]
+
+# Numbers in a block of rows of the matrix: about 64 MB.
+_NUMBERS_AT_ONCE = 1 << 23
+# G @ y may differ from the prediction by so much of the spread of y: libraries round to float32.
+_CLOSE = 1e-4
+
+
+@dataclass(frozen=True)
+class LargestWeights:
+    """The training samples with the largest weights of either sign in some predictions.
+
+    Attributes
+    ----------
+    up_weights, down_weights : ndarray of shape (m, k)
+        The k largest weights of each prediction, and the k smallest, most extreme first.
+    up_rows, down_rows : ndarray of shape (m, k)
+        Labels of these training samples (see ``ForestProximity.index_``).
+    """
+
+    up_weights: Doubles
+    up_rows: Array
+    down_weights: Doubles
+    down_rows: Array
+
+
+class AxilAttribution:
+    r"""The predictions of a boosted regression model as weighted sums of its training targets.
+
+    For squared loss, a boosted model is linear in the targets that it was trained on, as long as
+    its trees stay as they are: its prediction for x is :math:`\sum_i G(x, i)\, y_i`. The weights
+    are signed and sum to one. The scheme "gradient" counts a sample's residual where it acts; here
+    it is followed back through all earlier trees to the targets.
+
+    No matrix is formed. A product with G, or with its transpose, takes one pass over the trees, and
+    a row of G takes one as well: time grows with the number of samples times that of trees.
+
+    Parameters
+    ----------
+    prox : ForestProximity
+        Fitted with any scheme, on the samples, targets and sample weights that its model was
+        trained on. The model is a boosted regressor of scikit-learn, LightGBM, XGBoost or CatBoost
+        with squared loss, which starts from the mean of the targets and uses all samples in each
+        tree. Other models are refused.
+
+    Attributes
+    ----------
+    prox : ForestProximity
+        The proximity, as it was when this object was made.
+    shape : tuple of int
+        (n, n), the shape of G for the training samples.
+
+    References
+    ----------
+    P. Geertsema, H. Lu, "Instance-based explanations for gradient boosting machine predictions with
+    AXIL weights" (2023).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.ensemble import GradientBoostingRegressor
+    >>> from leafkernel import ForestProximity
+    >>> from leafkernel.tasks import AxilAttribution
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = GradientBoostingRegressor(random_state=0).fit(X, y)
+    >>> axil = AxilAttribution(ForestProximity(model, "gradient").fit(X, y))
+    >>> bool(np.allclose(axil.operator(X[:5]) @ y, model.predict(X[:5])))
+    True
+    >>> axil.weights(X[:1]).sum().round(6)
+    np.float64(1.0)
+    """
+
+    def __init__(self, prox: ForestProximity) -> None:
+        self.prox = check_proximity(prox)
+        inside = Inside.of(self.prox)
+        inside.require_in_memory("AxilAttribution", "fit on data in memory")
+        leaf, y = inside.samples.leaf, targets_of(self.prox, None)
+        try:
+            found = inside.forest.leaf_averages(y, inside.sample_weight, leaf)
+        except Unavailable as error:
+            raise ValueError(
+                "AxilAttribution follows squared loss, from the mean, over all samples, but "
+                f"{error}. The scheme 'gradient' works for other losses and draws."
+            ) from error
+        self._rates, self._weights = found.rates, found.weights
+        self._share = found.weights / found.weights.sum()
+        self._offsets = inside.stats.leaf_offsets
+        self._local = np.ascontiguousarray((leaf - self._offsets[:-1]).T)
+        self.shape = (len(leaf), len(leaf))
+        self._check(found.y, found.base_score, found.values)
+
+    def operator(self, X: Any = None) -> LinearOperator:
+        """Return G as a linear operator.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
+            Samples; the training samples by default.
+
+        Returns
+        -------
+        scipy.sparse.linalg.LinearOperator of shape (m, n)
+            ``A @ v`` is what the model would predict for X if its leaves were filled with the
+            targets v. ``A.T`` is the transpose.
+        """
+        local = self._route(X)
+        shape = (local.shape[1], self.shape[1])
+
+        def back(u: Array) -> Doubles:
+            return self._transposed(local, np.asarray(u, dtype=np.float64).reshape(-1, 1))[:, 0]
+
+        return LinearOperator(
+            shape,
+            matvec=lambda v: self._apply(local, np.ravel(v)),
+            rmatvec=back,
+            rmatmat=lambda u: self._transposed(local, np.asarray(u, dtype=np.float64)),
+            dtype=np.float64,
+        )
+
+    def weights(self, X: Any = None) -> Doubles:
+        """Return rows of G: the weight of each training target in each prediction.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
+            Samples; the training samples by default.
+
+        Returns
+        -------
+        ndarray of shape (m, n)
+            Weights. The rows sum to one, and a row times the targets is the prediction.
+        """
+        local = self._route(X)
+        found = np.empty((local.shape[1], self.shape[1]))
+        for rows, block in self._blocks(local):
+            found[rows] = block
+        return found
+
+    def largest(self, X: Any = None, n_rows: int = 10) -> LargestWeights:
+        """Return the training samples with the most positive and the most negative weights.
+
+        Only a block of rows of G is in memory.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
+            Samples; the training samples by default.
+        n_rows : int, default=10
+            Number of training samples of either sign.
+
+        Returns
+        -------
+        LargestWeights
+            Weights and labels of these samples, ties by position.
+        """
+        k = check_count("n_rows", n_rows)
+        if k > self.shape[1]:
+            raise ValueError(
+                f"n_rows={k} is too large: there are only {self.shape[1]} training samples. Use a "
+                "smaller value."
+            )
+        local = self._route(X)
+        parts = []
+        for _, block in self._blocks(local):
+            up = np.argsort(-block, axis=1, kind="stable")[:, :k]
+            down = np.argsort(block, axis=1, kind="stable")[:, :k]
+            ends = (np.take_along_axis(block, at, axis=1) for at in (up, down))
+            parts.append((*ends, up, down))
+        up_weights, down_weights, up, down = (np.concatenate(of) for of in zip(*parts, strict=True))
+        labels = np.asarray(self.prox.index_)
+        return LargestWeights(up_weights, labels[up], down_weights, labels[down])
+
+    def _route(self, X: Any) -> Array:
+        """Return the leaves of samples within each tree, shape (T, m)."""
+        if X is None:
+            return self._local
+        leaf = Inside.of(self.prox).route(X).leaf
+        return np.ascontiguousarray((leaf - self._offsets[:-1]).T)
+
+    def _blocks(self, local: Array) -> Any:
+        step = max(1, _NUMBERS_AT_ONCE // self.shape[1])
+        for begin in range(0, local.shape[1], step):
+            rows = slice(begin, min(begin + step, local.shape[1]))
+            yield rows, self._transposed(local[:, rows], np.eye(rows.stop - begin)).T
+
+    def _leaf_values(self, v: Array) -> Doubles:
+        """Return the values of all leaves of the model for other targets, shape (L,)."""
+        values = np.empty(len(self._rates))
+        residual = v - self._share @ v
+        for t, leaf in enumerate(self._local):
+            of_tree = slice(self._offsets[t], self._offsets[t + 1])
+            sums = np.bincount(leaf, self._weights * residual, of_tree.stop - of_tree.start)
+            values[of_tree] = self._rates[of_tree] * sums
+            residual -= values[of_tree][leaf]
+        return values
+
+    def _apply(self, local: Array, v: Array) -> Doubles:
+        v = check_values(v, self.shape[1]).astype(np.float64)
+        values = self._leaf_values(v)
+        found = np.full(local.shape[1], self._share @ v)
+        for t, leaf in enumerate(local):
+            found += values[self._offsets[t] + leaf]
+        return found
+
+    def _transposed(self, local: Array, u: Doubles) -> Doubles:
+        """Return the transpose of G times columns u, shape (n, c), in one pass over the trees.
+
+        With S_t the averages over the leaves of tree t, z <- (I - S_t)' z + e_t from the last tree
+        to the first, where e_t is what the queries take from the residuals of tree t.
+        """
+        z = np.zeros((self.shape[1], u.shape[1]))
+        for t in range(len(self._local) - 1, -1, -1):
+            leaf, rates = self._local[t], self._rates[self._offsets[t] : self._offsets[t + 1]]
+            taken = _sums(local[t], u, len(rates)) - _sums(leaf, z, len(rates))
+            z += self._weights[:, None] * (rates[:, None] * taken)[leaf]
+        total: Doubles = u.sum(axis=0)
+        found: Doubles = z + self._share[:, None] * (total - z.sum(axis=0))
+        return found
+
+    def _check(self, y: Array, base: float, values: Array) -> None:
+        """Refuse weights that do not give the predictions of the model."""
+        found = self._apply(self._local, y)
+        own = np.full(self.shape[1], base)
+        for t, leaf in enumerate(self._local):
+            own += values[self._offsets[t] + leaf]
+        off = float(np.abs(found - own).max())
+        if off > _CLOSE * max(float(np.std(y)), 1e-300):
+            raise ValueError(
+                f"the weights do not give the predictions of {Inside.of(self.prox).forest}: they "
+                f"differ by up to {off:.3g}. Its training is not understood; use the scheme "
+                "'gradient'."
+            )
+
+
+def _sums(leaf: Array, columns: Doubles, n_leaves: int) -> Doubles:
+    """Return sums of rows over leaves, shape (n_leaves, c)."""
+    found: Doubles = np.empty((n_leaves, columns.shape[1]))
+    for k in range(columns.shape[1]):
+        found[:, k] = np.bincount(leaf, columns[:, k], n_leaves)
+    return found
