@@ -52,6 +52,7 @@ def explain_rows(
             found = explain_prediction(study.prox, row=i, n=top)
         else:
             found = explain_prediction(study.prox, X, n=top)
+        assert isinstance(found, PredictionExplanation)
         values = _values_at(rows.shown, i)
         about = {
             "row": int(names["row"][i]),

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from scipy.sparse import issparse
 from sklearn.base import is_regressor
 
+from leafkernel.forests._links import Link
 from leafkernel.forests._trees import Tree
 
 Array = npt.NDArray[Any]
@@ -64,11 +65,14 @@ class Outputs:
         Output that each tree adds to. -1 where its leaves have a value for each output.
     labels : ndarray of shape (K,)
         Name of each output: the class that it speaks for, or its number.
+    link : Link or None
+        How the model turns scores into predictions; None where that is not known.
     """
 
     base_scores: npt.NDArray[np.float64]
     of_tree: npt.NDArray[np.int64]
     labels: Array
+    link: Link | None = None
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from leafkernel._validation import check_columns, check_values, count_threads, r
 from leafkernel.forests import Unavailable, fit_if_needed
 from leafkernel.inside import Inside
 from leafkernel.proximity import ForestProximity
-from leafkernel.schemes import WeightScheme
+from leafkernel.schemes import WeightScheme, find_scheme
 
 Array = npt.NDArray[Any]
 Task = TypeVar("Task", bound="ProximityTask")
@@ -181,6 +181,21 @@ def check_proximity(proximity: Any) -> ForestProximity:
             f"{type(proximity).__name__}. Wrap a forest: ForestProximity(forest).fit(X, y)."
         )
     return Inside.of(proximity).prox
+
+
+def refuse_signed(
+    prox: ForestProximity,
+    task: str,
+    instead: str = "use 'boosted' or 'kerf', for example prox.reweigh('boosted').",
+) -> None:
+    """Refuse a scheme with negative weights, for tasks that need similarities."""
+    scheme = find_scheme(prox.weight_scheme) if not is_fitted(prox) else prox.scheme_
+    if scheme.signed:
+        raise ValueError(
+            f"{task} needs weights that are not negative, but weight_scheme={scheme.name!r} has "
+            f"negative ones: its proximities are contributions to a score, not similarities; "
+            f"{instead}"
+        )
 
 
 def without_self(prox: ForestProximity) -> ForestProximity:
