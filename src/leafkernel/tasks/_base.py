@@ -113,6 +113,7 @@ class ProximityTask(FittedRepr):
     def _fit_proximity(self, X: Any, y: Any, sample_weight: Any = None) -> ForestProximity:
         """Fit what is not fitted yet, and learn the columns of X."""
         proximity = self._make_proximity(y)
+        refuse_signed(proximity, type(self).__name__)
         if is_fitted(proximity):
             proximity = Inside.of(proximity).prox  # the user may fit it again
             check_same_samples(proximity, X)
@@ -183,18 +184,21 @@ def check_proximity(proximity: Any) -> ForestProximity:
     return Inside.of(proximity).prox
 
 
-def refuse_signed(
-    prox: ForestProximity,
-    task: str,
-    instead: str = "use 'boosted' or 'kerf', for example prox.reweigh('boosted').",
-) -> None:
+def check_similarity(proximity: Any, task: str, instead: str = "") -> ForestProximity:
+    """Return a fitted proximity whose entries are similarities, or refuse what is none."""
+    prox = check_proximity(proximity)
+    refuse_signed(prox, task, instead)
+    return prox
+
+
+def refuse_signed(prox: ForestProximity, task: str, instead: str = "") -> None:
     """Refuse a scheme with negative weights, for tasks that need similarities."""
-    scheme = find_scheme(prox.weight_scheme) if not is_fitted(prox) else prox.scheme_
+    scheme = prox.scheme_ if is_fitted(prox) else find_scheme(prox.weight_scheme)
     if scheme.signed:
         raise ValueError(
             f"{task} needs weights that are not negative, but weight_scheme={scheme.name!r} has "
-            f"negative ones: its proximities are contributions to a score, not similarities; "
-            f"{instead}"
+            "negative ones: its proximities are contributions to a score, not similarities. "
+            + (instead or "Use 'boosted' or 'kerf', for example prox.reweigh('boosted').")
         )
 
 

@@ -192,7 +192,7 @@ class ScoreExplanation:
 def explain_score(prox: ForestProximity, x: Any, row: Any, y: Any, n: int) -> ScoreExplanation:
     """Tell which training rows push the score of a boosted model up and down."""
     if not isinstance(prox.scheme_, Gradient):
-        refuse_signed(prox, "explain_prediction", "use weight_scheme='gradient' or 'kerf'.")
+        refuse_signed(prox, "explain_prediction", "Use 'gradient' or 'kerf'.")
     if not is_exact(prox):
         prox = prox.reweigh(diagonal="scheme", symmetrize=False)
     query = new_sample(prox, x, "x") if row is None else training_row(prox, row, "row")
