@@ -8,7 +8,7 @@ from leafkernel import ForestProximity, plots, tasks
 from leafkernel.schemes import Gradient
 
 # What takes contributions.
-EXACT = {"AxilAttribution", "explain_prediction"}
+EXACT = {"AxilAttribution", "explain_prediction", "plot_contributions"}
 # What holds results, and takes no proximity.
 RESULTS = {
     "Calibration",
@@ -33,6 +33,7 @@ CALLS = {
     "outlier_scores": lambda f, prox, X, y: f(prox, y > 0),
     "select_prototypes": lambda f, prox, X, y: f(prox, y > 0),
     "trust_scores": lambda f, prox, X, y: f(prox, X[:2], y=y > 0),
+    "plot_contributions": lambda f, prox, X, y: f(prox, X[0]),
     "plot_neighbors": lambda f, prox, X, y: f(prox, X, row=0),
     "plot_proximity": lambda f, prox, X, y: f(prox),
 }

@@ -137,12 +137,22 @@ class ScoreExplanation:
         both = f"{number(self.prediction)}; {number(self.base_prediction)}"
         return f"prediction {both} with the base score alone"
 
+    def about(self) -> str:
+        """Return what is explained, in a few words.
+
+        Returns
+        -------
+        str
+            The sample, and the class or output if there are several.
+        """
+        found = self.sample[0].upper() + self.sample[1:]
+        if self.output is None:
+            return found
+        return f"{found}, {'class' if self.has_classes else 'output'} {self.output}"
+
     def _headlines(self) -> list[str]:
-        about = self.sample[0].upper() + self.sample[1:]
-        if self.output is not None:
-            about += f", {'class' if self.has_classes else 'output'} {self.output}"
         meaning = self.meaning()
-        lines = [f"{about}: {self.sentence()}"]
+        lines = [f"{self.about()}: {self.sentence()}"]
         return [*lines, meaning[0].upper() + meaning[1:]] if meaning else lines
 
     def _lines(self, shown: Array, n_all: int, total: float, word: str) -> list[str]:
