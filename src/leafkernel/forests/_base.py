@@ -148,6 +148,10 @@ class FittedForest(ABC):
         except (AttributeError, TypeError):  # it does not speak scikit-learn
             return False
 
+    def is_boosted(self) -> bool:
+        """Return whether the values of its leaves add up to its score."""
+        return False
+
     def in_bag(
         self, X: Any, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1
     ) -> InBag:

@@ -88,3 +88,37 @@ def _leaf_values(samples: Samples, stats: ForestStats) -> Doubles:
             for k in range(parts.shape[2]):
                 values[of_tree, k] = np.bincount(leaf, parts[:, t, k], n_leaves)
     return values
+
+
+class _FirstOutput(Gradient):
+    """The contributions to the first output of a model, whatever its name is."""
+
+    def output_number(self, forest: ForestStats) -> int:
+        return 0
+
+
+def explain_scores_of(prox: ForestProximity) -> ForestProximity:
+    """Return contributions to the scores of the same model, to its first output if it has several.
+
+    Raises a ValueError with the reason if the model is not boosted, or is refused.
+    """
+    inside = Inside.of(prox)
+    if isinstance(inside.scheme, Gradient):
+        return prox if is_exact(prox) else prox.reweigh(diagonal="scheme", symmetrize=False)
+    return prox.reweigh(_FirstOutput(), diagonal="scheme", symmetrize=False)
+
+
+def is_boosted(prox: ForestProximity) -> bool:
+    """Return whether the trees of a model add up to its score."""
+    return Inside.of(prox).forest.is_boosted()
+
+
+def toward_output(prox: ForestProximity, number: int) -> ForestProximity:
+    """Return the contributions to another output of the same model."""
+    inside = Inside.of(prox)
+    scheme = inside.scheme
+    assert isinstance(scheme, Gradient)
+    if scheme.output_number(inside.stats) == number:
+        return prox
+    label = inside.stats.output_labels.tolist()[number]
+    return prox.reweigh(Gradient(label, scheme.objective))

@@ -210,8 +210,9 @@ def explain_score(prox: ForestProximity, x: Any, row: Any, y: Any, n: int) -> Sc
     scores = Scores(prox)
     contributions, near = contributions_of(prox, query)
     up, down = contributions > 0, contributions < 0
-    order = np.argsort(-contributions, kind="stable")
-    ends = np.r_[order[up[order]][:n], order[down[order]][::-1][:n][::-1]]
+    # Of equal ones, those that come first.
+    rising, falling = (np.argsort(sign * contributions, kind="stable") for sign in (1, -1))
+    ends = np.r_[falling[up[falling]][:n], rising[down[rising]][:n][::-1]]
     shown, adds = near[ends], contributions[ends]
     k, base = scores.output, scores.base_scores
     total = float(contributions.sum())
