@@ -87,7 +87,9 @@ class Contributions:
         if self.predictions is not None and new.predictions is not None:
             predictions = np.concatenate([self.predictions, new.predictions])
         names = ("rows", "adds", "counts", "totals", "outputs", "scores")
-        both = {name: np.concatenate([getattr(self, name), getattr(new, name)]) for name in names}
+        both: Any = {
+            name: np.concatenate([getattr(self, name), getattr(new, name)]) for name in names
+        }
         return replace(self, predictions=predictions, **both)
 
     def describe(self, blob: Blob, *, has_classes: bool) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import numpy as np
 from leafkernel.forests import _losses
 from leafkernel.forests._base import Array, Outputs, Unavailable
 from leafkernel.forests._boosting import BoostedTrees
-from leafkernel.forests._gradients import Training, codes, newton, numbers, weights_of
+from leafkernel.forests._gradients import Training, codes, newton, numbers, targets, weights_of
 from leafkernel.forests._links import Link
 from leafkernel.forests._losses import Derivatives
 
@@ -173,11 +173,22 @@ def _targets(trained: Trained, y: Any, n_samples: int, n_outputs: int) -> tuple[
         if trained.objective.startswith("multi"):
             return found.astype(np.intp), np.arange(n_outputs)
         return found, np.arange(n_outputs) + binary
-    classes = np.asarray(classes)
-    coded = codes(y, n_samples, classes)
+    coded, classes = _named_codes(y, n_samples, np.asarray(classes))
     if n_outputs == 1:
         return coded.astype(np.float64), classes[1:]
     return coded, classes
+
+
+def _named_codes(y: Any, n_samples: int, classes: Array) -> tuple[Array, Array]:
+    """Return the numbers of classes and their names; XGBoost itself takes only numbers."""
+    try:
+        return codes(y, n_samples, classes), classes
+    except Unavailable:
+        names, coded = np.unique(targets(y, n_samples), return_inverse=True)
+        if not np.array_equal(classes, np.arange(len(names))):
+            raise
+    # Taken as codes in sorted order; if the order was another, the leaf values do not follow.
+    return coded.reshape(n_samples).astype(np.intp), names
 
 
 def _derivatives(trained: Trained) -> Derivatives:

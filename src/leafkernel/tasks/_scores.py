@@ -12,6 +12,7 @@ from leafkernel.inside import Inside
 from leafkernel.leaf_index import Array, ForestStats, Samples
 from leafkernel.proximity import ForestProximity
 from leafkernel.schemes import Gradient
+from leafkernel.tasks._query import new_sample, training_row
 
 Doubles = npt.NDArray[np.float64]
 
@@ -111,6 +112,12 @@ def explain_scores_of(prox: ForestProximity) -> ForestProximity:
 def is_boosted(prox: ForestProximity) -> bool:
     """Return whether the trees of a model add up to its score."""
     return Inside.of(prox).forest.is_boosted()
+
+
+def predicted_output(prox: ForestProximity, x: Any = None, row: int | None = None) -> int:
+    """Return the number of the output with the largest score: for classes, the predicted one."""
+    query = new_sample(prox, x, "x") if row is None else training_row(prox, row, "row")
+    return int(Scores(prox).of_leaves(query.leaf[None, :])[0].argmax())
 
 
 def toward_output(prox: ForestProximity, number: int) -> ForestProximity:

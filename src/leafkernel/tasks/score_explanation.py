@@ -155,17 +155,39 @@ class ScoreExplanation:
         lines = [f"{self.about()}: {self.sentence()}"]
         return [*lines, meaning[0].upper() + meaning[1:]] if meaning else lines
 
-    def _lines(self, shown: Array, n_all: int, total: float, word: str) -> list[str]:
-        """Return the rows of one direction."""
+    def direction(self, *, is_up: bool) -> tuple[Array, str]:
+        """Return the rows of one direction.
+
+        Parameters
+        ----------
+        is_up : bool
+            Whether to return rows that push up.
+
+        Returns
+        -------
+        places : ndarray of int64
+            Their places in ``rows``, the largest contribution first.
+        text : str
+            How many there are, and what they add, in words.
+        """
+        sign, word = (1, "up") if is_up else (-1, "down")
+        n_all = self.n_up if is_up else self.n_down
+        total = self.up_total if is_up else self.down_total
+        shown = np.flatnonzero(sign * self.contributions > 0)[::sign]
         if not n_all:
-            return [f"No row pushes it {word}."]
+            return shown, f"No row pushes it {word}."
         rows = f"{n_all:,} rows push" if n_all > 1 else "1 row pushes"
         head = f"{rows} it {word}, by {number(abs(total))} in all"
         if len(shown) < n_all:
             part = f"{self.contributions[shown].sum() / total:.1%} of that"
             these = f"The {len(shown)} largest make" if len(shown) > 1 else "The largest makes"
             head += f". {these} up {part}"
-        lines = [f"{head}:"]
+        return shown, f"{head}:"
+
+    def _lines(self, *, is_up: bool) -> list[str]:
+        shown, head = self.direction(is_up=is_up)
+        if not len(shown):
+            return [head]
         heads = ["row", "adds", "class" if self.has_classes else "target"]
         texts = [
             [label_text(label) for label in self.row_labels[shown]],
@@ -179,22 +201,15 @@ class ScoreExplanation:
             say = signed_percent if self.is_probability else signed
             heads.insert(2, "probability" if self.is_probability else "prediction")
             texts.insert(2, [say(x) for x in self.effects[shown]])
-        widths = [max(map(len, [head, *text])) for head, text in zip(heads, texts, strict=True)]
-        return lines + [
+        widths = [max(map(len, [name, *text])) for name, text in zip(heads, texts, strict=True)]
+        return [head] + [
             "  " + "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
             for line in [heads, *zip(*texts, strict=True)]
         ]
 
     def __str__(self) -> str:
-        up = np.flatnonzero(self.contributions > 0)
-        down = np.flatnonzero(self.contributions < 0)[::-1]
-        return "\n".join(
-            [
-                *self._headlines(),
-                *self._lines(up, self.n_up, self.up_total, "up"),
-                *self._lines(down, self.n_down, self.down_total, "down"),
-            ]
-        )
+        lines = [*self._headlines(), *self._lines(is_up=True), *self._lines(is_up=False)]
+        return "\n".join(lines)
 
     __repr__ = __str__
 
