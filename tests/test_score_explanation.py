@@ -221,6 +221,30 @@ def test_saved_kernels_know_their_link(problem, tmp_path):
     assert str(explain_prediction(loaded, X_new[0])) == str(explain_prediction(prox, X_new[0]))
 
 
+def test_several_targets(problem):
+    X, y, X_new = problem
+    both = np.column_stack([y, -y])
+    model = xgboost("numbers").fit(X, both)
+    found = explain_prediction(ForestProximity(model, Gradient(1)).fit(X, both), X_new[0])
+    assert found.output == 1
+    assert_array_equal(found.targets, -y[found.rows])
+    assert_allclose(found.prediction, model.predict(X_new[:1])[0, 1], rtol=1e-5)
+    assert "A new sample, output 1: prediction" in str(found)
+
+
+def test_classes_that_xgboost_knows_as_numbers(problem):
+    X, y, X_new = problem
+    labels = targets("three", y)
+    codes = np.unique(labels, return_inverse=True)[1]
+    model = xgboost("classes").fit(X, codes)
+    found = explain_prediction(ForestProximity(model, Gradient("yes")).fit(X, labels), X_new[0])
+    assert_allclose(found.prediction, model.predict_proba(X_new[:1])[0, 2], rtol=1e-5)
+    # In another order they are not those that it was trained on.
+    turned = np.array(["c", "b", "a"])[codes]
+    with pytest.raises(ValueError, match="do not follow from these samples"):
+        ForestProximity(model, Gradient("a")).fit(X, turned)
+
+
 def test_links():
     assert str(Link.read("logistic 2")) == "logistic 2.0"
     assert Link.read(str(Link("exp"))) == Link("exp")

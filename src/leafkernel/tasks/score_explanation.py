@@ -221,8 +221,8 @@ def explain_score(prox: ForestProximity, x: Any, row: Any, y: Any, n: int) -> Sc
     if not is_exact(prox):
         prox = prox.reweigh(diagonal="scheme", symmetrize=False)
     query = new_sample(prox, x, "x") if row is None else training_row(prox, row, "row")
-    target = read_targets(prox, y)
     scores = Scores(prox)
+    target = read_targets(prox, _targets_of_output(prox, scores) if y is None else y)
     contributions, near = contributions_of(prox, query)
     up, down = contributions > 0, contributions < 0
     # Of equal ones, those that come first.
@@ -263,6 +263,12 @@ def explain_score(prox: ForestProximity, x: Any, row: Any, y: Any, n: int) -> Sc
         base_prediction=base_prediction,
         has_classes=has_classes,
     )
+
+
+def _targets_of_output(prox: ForestProximity, scores: Scores) -> Any:
+    """Return the targets of the output that is explained, if each has its own; else None."""
+    several = len(scores.labels) > 1 and np.ndim(prox.y_) == 2
+    return np.asarray(prox.y_)[:, scores.output] if several else None
 
 
 def contributions_of(prox: ForestProximity, query: Query) -> tuple[Doubles, npt.NDArray[np.int64]]:
