@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,8 @@ class ScoreExplanation:
         link is not known.
     base_prediction : float or None
         What it would predict with the base score alone.
+    has_classes : bool
+        Whether the targets are classes.
     """
 
     sample: str
@@ -83,7 +85,7 @@ class ScoreExplanation:
     link: str | None
     prediction: float | None
     base_prediction: float | None
-    has_classes: bool = field(default=False)
+    has_classes: bool = False
 
     @property
     def is_probability(self) -> bool:
@@ -241,7 +243,8 @@ def explain_score(prox: ForestProximity, x: Any, row: Any, y: Any, n: int) -> Sc
         without[:, k] -= adds
         prediction = float(scores.link.predictions(all_scores[None, :])[0, k])
         base_prediction = float(scores.link.predictions(base[None, :])[0, k])
-        effects = prediction - scores.link.predictions(without)[:, k]
+        with np.errstate(invalid="ignore"):  # predictions may be too large for a number
+            effects = prediction - scores.link.predictions(without)[:, k]
     return ScoreExplanation(
         sample=query.label,
         output=scores.labels[k] if several or has_classes else None,
