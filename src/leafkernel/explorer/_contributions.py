@@ -21,7 +21,7 @@ Doubles = npt.NDArray[np.float64]
 
 # Contributions to keep in memory, and to look at: more of either take too long for a page.
 _MOST_PARTS = 1e8
-_MOST_LOOKED_AT = 1e9
+_MOST_LOOKED_AT = 5e8
 _ROWS_AT_ONCE = 1024
 # The scheme of neighbors and maps where the one of the proximity gives contributions.
 _SIMILARITY = "kerf"
@@ -164,7 +164,7 @@ def _blocks(
     for begin in range(0, len(rows), _ROWS_AT_ONCE):
         places = rows[begin : begin + _ROWS_AT_ONCE]
         product = inside.kernel.product(Samples.unseen(leaf[places])).with_dtype(np.float64)
-        yield places, inside.engine.rows(product, sort=True)
+        yield places, inside.engine.rows(product, sort=False)
 
 
 def _largest(block: csr_array, k: int) -> tuple[Array, Doubles, Array, Doubles]:
@@ -178,10 +178,10 @@ def _largest(block: csr_array, k: int) -> tuple[Array, Doubles, Array, Doubles]:
             size = sign * data
             held = np.flatnonzero(size > 0)
             counts[i, side], totals[i, side] = len(held), data[held].sum()
-            if len(held) > k:  # ties by position
+            if len(held) > k:
                 least = np.partition(size[held], len(held) - k)[len(held) - k]
                 held = held[size[held] >= least]
-            held = held[np.argsort(-size[held], kind="stable")[:k]]
+            held = held[np.lexsort((columns[held], -size[held]))[:k]]  # ties by position
             places = slice(side * k, side * k + len(held))
             rows[i, places], adds[i, places] = columns[held], data[held]
     return rows, adds, counts, totals
