@@ -172,7 +172,7 @@ def test_a_boosted_model_and_the_vote_of_similar_rows(birds, tmp_path, row):
     frame.to_csv(table, index=False)
     model = GradientBoostingClassifier(random_state=0).fit(frame[["weight"]], frame["kind"])
     options = ("explain", table, "-t", "kind", *save(model, tmp_path / "m.joblib"), "--row", 3)
-    options = (*options, *(("--new", table) if row == "new" else ()))
+    options = (*options, *(("--new", table) if row == "new" else ()), "--scheme", "kerf")
     text = run(*options).stdout
     own = model.predict_proba(frame[["weight"]][3:4])[0, 0]
     assert "Vote of similar rows: duck" in text

@@ -74,12 +74,12 @@ def test_doctests(name):
     assert result.attempted > 0
 
 
-def test_readme_runs():
+@pytest.mark.parametrize(("page", "n_examples"), [("README.md", 8), ("docs/boosted.md", 20)])
+def test_examples_of_pages_run(page, n_examples):
     options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-    readme = ROOT / "README.md"
-    result = doctest.testfile(str(readme), module_relative=False, optionflags=options)
+    result = doctest.testfile(str(ROOT / page), module_relative=False, optionflags=options)
     assert result.failed == 0
-    assert result.attempted >= 8
+    assert result.attempted >= n_examples
 
 
 def sections(docstring):

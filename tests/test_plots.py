@@ -7,10 +7,16 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 
 from leafkernel import ForestProximity, plots
 from leafkernel.plots import (
+    plot_contributions,
     plot_embedding,
     plot_imputation,
     plot_neighbors,
@@ -25,6 +31,7 @@ from leafkernel.plots.proximity import block_means
 from leafkernel.tasks import (
     LeafEmbedding,
     class_prototypes,
+    explain_prediction,
     medoids,
     outlier_scores,
     select_prototypes,
@@ -462,6 +469,66 @@ def test_neighbor_errors(fitted, iris):
         plot_neighbors(prox, X, y, row=0, importance=[1, 2])
     with pytest.raises(ValueError, match="feature_names has 1 entries, but X has 4 columns"):
         plot_neighbors(prox, X, y, row=0, feature_names=["a"])
+
+
+# --- Contributions
+
+
+@pytest.mark.parametrize("classes", [True, False])
+def test_bars_are_contributions(diabetes, classes):
+    X, y = diabetes
+    kind = GradientBoostingClassifier if classes else GradientBoostingRegressor
+    target = np.where(y > 100, "high", "low") if classes else y
+    model = kind(n_estimators=10, random_state=0).fit(X, target)
+    prox = ForestProximity(model, "gradient").fit(X, target)
+    ax = plot_contributions(prox, X[3], n=4)
+    row = prox.proximity(X[3:4]).toarray()[0]
+    shown = np.r_[np.argsort(-row, kind="stable")[:4], np.argsort(row, kind="stable")[:4][::-1]]
+    np.testing.assert_allclose([bar.get_width() for bar in ax.patches], row[shown])
+    labels = [text.get_text() for text in ax.get_yticklabels()]
+    assert labels == [
+        f"row {i}: {target[i] if classes else number(target[i])}" for i in shown.tolist()
+    ]
+    title = ax.get_title()
+    assert ("score" if classes else "prediction") in title
+    assert ("probability of low" in title) == classes
+    texts = " ".join(text.get_text() for text in ax.texts)
+    assert f"{(row > 0).sum()} rows push up" in texts
+    assert f"{(row < 0).sum()} rows push down" in texts
+    low, high = ax.get_xlim()
+    assert low < row.min() < 0 < row.max() < high
+
+
+def test_contributions_of_an_explanation(diabetes, plt):
+    X, y = diabetes
+    prox = ForestProximity(GradientBoostingRegressor(n_estimators=5), "gradient").fit(X, y)
+    _, ax = plt.subplots()
+    found = plot_contributions(explain_prediction(prox, row=3, n=9), n=2, title="Three", ax=ax)
+    assert found is ax
+    assert (len(ax.patches), ax.get_title()) == (4, "Three")
+
+
+def test_contributions_of_one_direction(plt):
+    X = np.arange(8.0)[:, None]
+    model = GradientBoostingRegressor(n_estimators=1, max_depth=1)
+    prox = ForestProximity(model, "gradient").fit(X, [0.0] * 4 + [1.0] * 4)
+    ax = plot_contributions(prox, X[0])
+    assert [text.get_text() for text in ax.texts][-1].startswith("4 rows push down")
+    # All trees add nothing.
+    same = ForestProximity(model, "gradient").fit(X, np.ones(8))
+    with pytest.raises(ValueError, match="no training row contributes"):
+        plot_contributions(same, X[0])
+
+
+def test_contribution_errors(fitted, iris, diabetes):
+    X, y = diabetes
+    with pytest.raises(ValueError, match=r"weight_scheme='gap' gives similarities.*'gradient'"):
+        plot_contributions(fitted["gap"], iris[0][0])
+    prox = ForestProximity(GradientBoostingRegressor(n_estimators=5), "gradient").fit(X, y)
+    with pytest.raises(ValueError, match="got neither"):
+        plot_contributions(prox)
+    with pytest.raises(ValueError, match="an explanation has its own"):
+        plot_contributions(explain_prediction(prox, row=3), X[0])
 
 
 # --- Prototypes

@@ -216,6 +216,8 @@ class ForestStats(FieldsState):
         Output that each tree of a boosted model adds to; -1 for all of them.
     labels_of_outputs : ndarray of shape (K,), optional
         The class that each output speaks for, or its number.
+    link_of_outputs : ndarray of str of shape (1,), optional
+        How a boosted model turns raw scores into predictions; empty where that is not known.
     track : callable
         Wraps an iterable in a progress bar, where the user asked for one.
     """
@@ -228,6 +230,7 @@ class ForestStats(FieldsState):
     base_scores_of_outputs: Array | None = None
     outputs_of_trees: Array | None = None
     labels_of_outputs: Array | None = None
+    link_of_outputs: Array | None = None
     track: Track = track
 
     def __post_init__(self) -> None:

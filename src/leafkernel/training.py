@@ -152,6 +152,7 @@ def read_stats(
                 base_scores_of_outputs=stats.base_scores_of_outputs,
                 outputs_of_trees=stats.outputs_of_trees,
                 labels_of_outputs=stats.labels_of_outputs,
+                link_of_outputs=stats.link_of_outputs,
             )
         stats = counted
     stats = complete_stats(stats, forest, scheme, progress=progress)
@@ -187,8 +188,16 @@ def complete_stats(
     if "gradients" in scheme.needs and forest.outputs is not None:
         known["base_scores_of_outputs"] = forest.outputs.base_scores
         known["outputs_of_trees"] = forest.outputs.of_tree
-        known["labels_of_outputs"] = forest.outputs.labels
+        known["labels_of_outputs"] = _plain(forest.outputs.labels)
+        known["link_of_outputs"] = np.array([str(forest.outputs.link or "")])
     return replace(stats, **known)
+
+
+def _plain(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return labels in a type of NumPy's own, as files keep them, where there is one."""
+    given = labels.tolist()
+    plain = np.array(given)
+    return plain if plain.ndim == 1 and plain.tolist() == given else labels
 
 
 def check_draws(

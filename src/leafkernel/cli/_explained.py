@@ -12,14 +12,17 @@ import pandas as pd
 from leafkernel._validation import shorten
 from leafkernel.cli._models import own_numbers, own_probabilities
 from leafkernel.cli._train import Study
-from leafkernel.cli.errors import TableError
+from leafkernel.cli.errors import OptionError, TableError
 from leafkernel.explorer._forest import link_features, read_splits
+from leafkernel.proximity import ForestProximity
 from leafkernel.tables._dates import DATE_FORMS
 from leafkernel.tables._schema import Column
 from leafkernel.tables._values import as_shown
 from leafkernel.tasks import explain_pair, explain_prediction
+from leafkernel.tasks._scores import Scores, predicted_output, toward_output
 from leafkernel.tasks.explanation import PredictionExplanation
 from leafkernel.tasks.pair_explanation import PairExplanation
+from leafkernel.tasks.score_explanation import ScoreExplanation
 
 _LONGEST = 28  # letters of a value or a name
 _MOST_CATEGORIES = 4
@@ -34,47 +37,107 @@ class Explained:
     # prediction of the model is there if it is another one, and known.
     about: dict[str, Any]
     values: dict[str, Any]  # by column
-    found: PredictionExplanation  # the rows that made its prediction
+    found: PredictionExplanation | ScoreExplanation  # the rows that made its prediction
 
 
 def explain_rows(
-    study: Study, places: list[int], columns: ColumnNames, *, top: int, n_pairs: int
+    study: Study,
+    places: list[int],
+    columns: ColumnNames,
+    *,
+    top: int,
+    n_pairs: int,
+    exact: ForestProximity | None = None,
+    of_class: str | None = None,
 ) -> list[Explained]:
-    """Explain the predictions of some training rows, or of some rows of --new."""
+    """Explain the predictions of some training rows, or of some rows of --new.
+
+    With ``exact``, the contributions of rows to the scores of a boosted model, these are explained:
+    those of a class, by default of the one that the model predicts.
+    """
     new, rows, names = study.new, study.rows, study.rows.names()
     table = study.X if new is None else new.X
     told = []
     for i in places:
         X = table[i : i + 1] if isinstance(table, np.ndarray) else table.iloc[i : i + 1]
-        if new is None:
-            if not study.judgement.known[i]:
-                raise TableError(study.no_prediction(f"Row {names['row'][i]} has", "it"))
-            found = explain_prediction(study.prox, row=i, n=top)
+        asked = {"row": i} if new is None else {"x": X}
+        found: PredictionExplanation | ScoreExplanation
+        if exact is not None:
+            found = _explain_score(exact, asked, of_class, top)
+            more = _about_score(study, found, X)
+            order = np.argsort(-np.abs(found.contributions), kind="stable")
+            others = found.rows[order][found.rows[order] != (i if new is None else -1)]
         else:
-            found = explain_prediction(study.prox, X, n=top)
+            if new is None and not study.judgement.known[i]:
+                raise TableError(study.no_prediction(f"Row {names['row'][i]} has", "it"))
+            vote = explain_prediction(study.prox, n=top, **asked)
+            assert isinstance(vote, PredictionExplanation)
+            found, others, more = vote, vote.rows, _about_vote(study, vote, X)
         values = _values_at(rows.shown, i)
         about = {
             "row": int(names["row"][i]),
             "id": str(names["id"][i]) if "id" in names else None,
             "target": None if rows.target is None else study.shown_one(rows.target[i]),
-            "prediction": _prediction(study, found),
-            "is_of_model": found.is_of_model,
-            "model_prediction": None if found.is_of_model else _own_prediction(study, X),
-            "made_by": found.n_rows,
-            "shown": found.shown,
+            **more,
             "pairs": [
-                _pair(study, i if new is None else X, values, position, proximity, columns)
-                for position, proximity in zip(
-                    found.rows[: n_pairs if columns.known else 0], found.proximities, strict=False
-                )
+                _pair(study, i if new is None else X, values, position, columns)
+                for position in others[: n_pairs if columns.known else 0].tolist()
             ],
         }
         told.append(Explained(about, values, found))
     return told
 
 
+def _about_vote(study: Study, found: PredictionExplanation, X: Any) -> dict[str, Any]:
+    return {
+        "prediction": _prediction(study, found),
+        "is_of_model": found.is_of_model,
+        "model_prediction": None if found.is_of_model else _own_prediction(study, X),
+        "made_by": found.n_rows,
+        "shown": found.shown,
+    }
+
+
+def _about_score(study: Study, found: ScoreExplanation, X: Any) -> dict[str, Any]:
+    own = _own_prediction(study, X)
+    return {
+        "prediction": found.prediction if own is None else own,
+        "is_of_model": True,
+        "model_prediction": None,
+        "made_by": found.n_rows,
+        "class": None if found.output is None else str(found.output),
+        "sentence": found.sentence(),
+        **{name: getattr(found, name) for name in ("base_score", "total", "score")},
+        **{name: getattr(found, name) for name in ("n_up", "up_total", "n_down", "down_total")},
+        "link": found.link,
+        "linked_prediction": found.prediction,
+        "base_prediction": found.base_prediction,
+    }
+
+
+def _explain_score(
+    exact: ForestProximity, asked: dict[str, Any], of_class: str | None, top: int
+) -> ScoreExplanation:
+    """Explain the score of a class, by default of the one that the model predicts."""
+    labels = [str(label) for label in Scores(exact).labels.tolist()]
+    if of_class is not None and of_class not in labels:
+        hint = " A model of two classes has one score, that of the second." * (len(labels) == 1)
+        raise OptionError(
+            f"--class {of_class}: there is no score for it. Use one of "
+            f"{shorten([repr(label) for label in labels])}.{hint}"
+        )
+    number = 0
+    if of_class is not None:
+        number = labels.index(of_class)
+    elif len(labels) > 1:
+        number = predicted_output(exact, **asked)
+    found = explain_prediction(toward_output(exact, number), n=top, **asked)
+    assert isinstance(found, ScoreExplanation)
+    return found
+
+
 def _pair(
-    study: Study, sample: Any, values: Any, position: int, proximity: float, columns: ColumnNames
+    study: Study, sample: Any, values: Any, position: int, columns: ColumnNames
 ) -> dict[str, Any]:
     """Return why a sample with these values is similar to a training row."""
     found = explain_pair(study.prox, sample, position)
@@ -82,7 +145,7 @@ def _pair(
     names = study.prepared.names(np.array([position]), prefix="neighbor")
     return {
         **{name: each[0] for name, each in names.items()},
-        "proximity": float(proximity),
+        "proximity": None if found.proximity is None else float(found.proximity),
         "trees": len(found.trees),
         "trees_that_count": int(np.count_nonzero(found.tree_shares)),
         "together": together,

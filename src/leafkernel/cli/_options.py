@@ -31,6 +31,9 @@ ThousandsSign = Enum(
 SCHEMES = ("gap", "uniform", "kerf", "oob", "oob_separable", "ih")
 Scheme = Enum("Scheme", {name: name for name in SCHEMES}, type=str)  # type: ignore[misc]
 MAPS = ("auto", "umap", "tsne", "phate", "pca", "spectral", "diffusion", "mds")
+# The model to grow: a random forest, or a boosted model of one of these libraries.
+FORESTS = ("random", "hist", "lightgbm", "xgboost", "catboost")
+ForestKind = Enum("ForestKind", {name: name for name in FORESTS}, type=str)  # type: ignore[misc]
 Map = Enum("Map", {name: name for name in MAPS}, type=str)  # type: ignore[misc]
 MAP_HELP = (
     f"{', '.join(MAPS[1:-1])} or {MAPS[-1]}. auto is umap where umap-learn is installed, else pca."
@@ -189,7 +192,9 @@ class GrowingOptions:
     """How to grow a forest."""
 
     trees: int | None = _forest(
-        "--trees N", "Number of trees. By default 500, and 100 for more than 20,000 rows.", min=1
+        "--trees N",
+        "Number of trees. By default 500, and 100 for more than 20,000 rows or a boosted model.",
+        min=1,
     )
     seed: int = _forest(
         "--seed N",
@@ -211,6 +216,12 @@ class GrowingOptions:
 class ForestOptions(GrowingOptions):
     """Which forest."""
 
+    forest: ForestKind = _forest(
+        "--forest NAME",
+        "The model to grow: random, a random forest; or a boosted model: hist (of scikit-learn), "
+        "lightgbm, xgboost or catboost.",
+        default=ForestKind(FORESTS[0]),
+    )
     scheme: Scheme | None = _forest(
         "--scheme NAME",
         f"How a shared leaf counts: {', '.join(SCHEMES[:-1])} or {SCHEMES[-1]}. By default gap, "

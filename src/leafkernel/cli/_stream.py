@@ -123,6 +123,11 @@ def _check(options: Neighbors) -> str:
             "--max-rows cannot be combined with --max-memory, which compares all rows. Use "
             "--sample for the number of rows that the forest is grown on."
         )
+    if options.forest.value != "random":
+        raise OptionError(
+            f"--forest {options.forest.value} cannot be combined with --max-memory, which grows a "
+            "random forest. Train the model yourself, and give it with --model."
+        )
     scheme = _SCHEME if options.scheme is None else options.scheme.value
     needs = find_scheme(scheme).needs
     if "in_bag" in needs or "features" in needs:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -14,7 +15,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import sklearn
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 
 from leafkernel import ForestProximity
 from leafkernel.cli._models import Encode, check_target, encoder_of, load_model, names_of, task_of
@@ -28,9 +34,12 @@ from leafkernel.tables._findings import free_name
 from leafkernel.tables._values import as_shown
 from leafkernel.tables.files import call, read_file
 from leafkernel.tables.preparation import Prepared, Rows, prepare
+from leafkernel.tasks._scores import explain_scores_of
+from leafkernel.tasks._scores import is_boosted as is_boosted_model
 
 # Trees for a table of that many rows, and for a larger one.
 _TREES, _TREES_OF_MANY, _MANY = 500, 100, 20_000
+_TREES_BOOSTED = 100
 _CHUNKS = 20
 # Unless --scheme says otherwise; the second one for models without bootstrap.
 _SCHEME, _ANY_SCHEME = "gap", "kerf"
@@ -71,6 +80,23 @@ class Study(Plan):
     def judgement(self) -> Judgement:
         """What the rows predict of each other."""
         return Judgement.of(self.prox, self.y)
+
+    def exact(self, talk: Talk) -> ForestProximity | None:
+        """Return the contributions of rows to the scores of a boosted model.
+
+        None if the model is not boosted, or if it is refused, and then a note says why.
+        """
+        if not is_boosted_model(self.prox):
+            return None
+        try:
+            return explain_scores_of(self.prox)
+        except ValueError as error:
+            reason = str(error.__cause__ or error).rstrip(".")
+            talk.note(
+                "The explanation is a vote of similar rows. Which rows push the score of the model "
+                f"up and down is not known. The reason: {reason}."
+            )
+            return None
 
     @property
     def y(self) -> npt.NDArray[Any]:
@@ -151,7 +177,10 @@ class Study(Plan):
         n, d = self.prepared.features.shape
         classes = self.judgement.classes
         kind = "numbers" if classes is None else f"{len(classes):,} classes"
-        forest = "random forest" if self.model is None else type(self.model).__name__
+        grown = self.prox.forest_
+        is_random = isinstance(grown, (RandomForestClassifier, RandomForestRegressor))
+        forest = type(grown if self.model is None else self.model).__name__
+        forest = "random forest" if self.model is None and is_random else forest
         return {
             "table": f"{call(self.path)}: {n:,} rows, {d:,} feature{'s' * (d != 1)}",
             "target": f"{self.prepared.target_name} ({kind})",
@@ -176,6 +205,8 @@ def plan(talk: Talk, options: StudyOptions) -> Plan:
     else:
         scheme = _SCHEME if options.scheme is None else options.scheme.value
         needed, encode = None, _filler(prepared.features, scheme, talk)
+        if is_boosted(options):  # takes missing values, and not every name of a column
+            encode = _as_array
     # Before the forest is grown, which may take long.
     path: Path | None = getattr(options, "new", None)
     new = None
@@ -194,6 +225,11 @@ def read_model(talk: Talk, options: StudyOptions) -> Any:
             "--trees cannot be combined with --model: the model is already fitted. Leave one of "
             "the two out."
         )
+    if is_boosted(options):
+        raise OptionError(
+            "--forest cannot be combined with --model: the model is already fitted. Leave one of "
+            "the two out."
+        )
     talk.step(f"loading {options.model.name}")
     return load_model(options.model, talk, trusted=options.trust_model)
 
@@ -202,9 +238,12 @@ def fit(talk: Talk, options: StudyOptions, planned: Plan) -> Study:
     """Grow the forest if none was loaded, and fit the proximity."""
     model, X, seconds = planned.model, planned.X, None
     if model is None:
-        n_trees = options.trees or count_trees(talk, len(X))
         began = perf_counter()
-        model = _grow(talk, planned.prepared, X, n_trees, options)
+        if is_boosted(options):
+            model = _boost(talk, planned.prepared, X, options)
+        else:
+            n_trees = options.trees or count_trees(talk, len(X))
+            model = _grow(talk, planned.prepared, X, n_trees, options)
         seconds = perf_counter() - began
     talk.step("proximities")
     prox = _fit(talk, model, options, X, planned.prepared.target)
@@ -306,6 +345,44 @@ def _grow(talk: Talk, prepared: Prepared, X: Any, n_trees: int, options: ForestO
     return forest
 
 
+def is_boosted(options: ForestOptions) -> bool:
+    """Return whether --forest asks for a boosted model."""
+    return bool(options.forest.value != "random")
+
+
+def _as_array(rows: Rows) -> Any:
+    return rows.features.to_numpy()
+
+
+def _boost(talk: Talk, prepared: Prepared, X: Any, options: ForestOptions) -> Any:
+    """Train a boosted model."""
+    n_trees, y = options.trees or _TREES_BOOSTED, prepared.target
+    name, is_classes = options.forest.value, prepared.task == "classification"
+    seed, threads = options.seed, options.threads
+    more: dict[str, Any]
+    talk.step(f"training {n_trees:,} trees")
+    if name == "hist":
+        hist = HistGradientBoostingClassifier if is_classes else HistGradientBoostingRegressor
+        return hist(max_iter=n_trees, random_state=seed, early_stopping=False).fit(X, y)
+    try:
+        library: Any = import_module(name)
+    except ImportError as error:
+        raise OptionError(
+            f"--forest {name}: {name} is not installed. Install it with: pip install {name}"
+        ) from error
+    if name == "lightgbm":
+        kind = library.LGBMClassifier if is_classes else library.LGBMRegressor
+        more = {"verbose": -1, "deterministic": True, "force_row_wise": True}
+        return kind(n_estimators=n_trees, random_state=seed, n_jobs=threads, **more).fit(X, y)
+    if name == "xgboost":
+        kind = library.XGBClassifier if is_classes else library.XGBRegressor
+        coded = np.unique(y, return_inverse=True)[1] if is_classes else y  # it takes no names
+        return kind(n_estimators=n_trees, random_state=seed, n_jobs=threads).fit(X, coded)
+    kind = library.CatBoostClassifier if is_classes else library.CatBoostRegressor
+    more = {"silent": True, "allow_writing_files": False, "boosting_type": "Plain"}
+    return kind(iterations=n_trees, random_seed=seed, thread_count=threads, **more).fit(X, y)
+
+
 def new_forest(prepared: Prepared, options: ForestOptions) -> Any:
     """Return a forest that is to be grown."""
     kind = RandomForestClassifier if prepared.task == "classification" else RandomForestRegressor
@@ -336,11 +413,12 @@ def _fit(talk: Talk, model: Any, options: ForestOptions, X: Any, y: Any) -> Fore
     try:
         return proximity(_SCHEME)
     except ValueError as error:
-        if options.model is None:
+        if options.model is None and not is_boosted(options):
             raise
+        trained = "because" if options.model is None else "if"
         talk.note(
             f"The score uses the scheme {_ANY_SCHEME}, not {_SCHEME}, and is not out of bag. It is "
-            "too good if the model was trained with these rows. The reason: "
+            f"too good {trained} the model was trained with these rows. The reason: "
             f"{str(error).rstrip('.')}."
         )
     return proximity(_ANY_SCHEME)

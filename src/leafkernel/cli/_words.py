@@ -9,6 +9,8 @@ from rich.cells import cell_len, set_cell_size
 
 from leafkernel.cli._explained import EXACT, Explained, text_of
 from leafkernel.cli._train import Study
+from leafkernel.tasks.explanation import PredictionExplanation
+from leafkernel.tasks.score_explanation import ScoreExplanation, signed, signed_percent
 
 _NAMED = 6  # columns that are named for a pair
 _CLASSES = 4  # that are named for a prediction
@@ -16,7 +18,13 @@ _CLASSES = 4  # that are named for a prediction
 
 def say(study: Study, told: Explained, file: str, width: int) -> str:
     """Return the explanation of a row of a file, with tables that are at most so wide."""
-    lines = [*_headlines(study, told, file), "", *_made_by(study, told, width)]
+    found = told.found
+    if isinstance(found, ScoreExplanation):
+        lines = [*_head(study, told, file), *_score(study, found)]
+        for is_up in (True, False):
+            lines += ["", *_pushed_by(study, told, found, width, is_up=is_up)]
+    else:
+        lines = [*_headlines(study, told, found, file), "", *_made_by(study, told, found, width)]
     for pair in told.about["pairs"]:
         lines += ["", *_say_pair(study, told.about, pair)]
     return "\n".join(lines)
@@ -26,13 +34,30 @@ def _call(row: Any, name: Any) -> str:
     return f"row {row}" if name is None else f"row {row} ({text_of(name)})"
 
 
-def _headlines(study: Study, told: Explained, file: str) -> list[str]:
+def _head(study: Study, told: Explained, file: str) -> list[str]:
     about = told.about
     head = f"R{_call(about['row'], about['id'])[1:]} of {file}"
     if about["target"] is not None:
         head += f", where {study.prepared.target_name} is {text_of(about['target'])}"
+    return [head]
+
+
+def _score(study: Study, found: ScoreExplanation) -> list[str]:
+    """Return how the score adds up, and what it means."""
+    sentence, meaning = found.sentence(), found.meaning()
+    if found.output is not None:
+        sentence = f"class {text_of(found.output)}: {sentence}"
+    lines = [text[0].upper() + text[1:] for text in (sentence, meaning) if text]
+    trained = "was" if study.model is None else "may have been"
+    own = f"The model {trained} trained with this row; its own part is among the rows."
+    return lines + [own] * (study.new is None)
+
+
+def _headlines(study: Study, told: Explained, found: PredictionExplanation, file: str) -> list[str]:
+    about = told.about
+    (head,) = _head(study, told, file)
     said = _say_prediction(about["prediction"])
-    if told.found.is_of_model:
+    if found.is_of_model:
         kind = "Out-of-bag prediction" if study.new is None else "Prediction"
         return [head, f"{kind}: {said}"]
     if about["model_prediction"] is None:
@@ -56,30 +81,53 @@ def _say_prediction(prediction: Any) -> str:
     return ", ".join(parts)
 
 
-def _made_by(study: Study, told: Explained, width: int) -> list[str]:
+def _pushed_by(
+    study: Study, told: Explained, found: ScoreExplanation, width: int, *, is_up: bool
+) -> list[str]:
+    """Return the rows that push the score in one direction, with their values."""
+    places, head = found.direction(is_up=is_up)
+    if not len(places):
+        return [head]
+    amounts = {"adds": ["", *(signed(x) for x in found.contributions[places])]}
+    if found.effects is not None and found.link != "identity":
+        write = signed_percent if found.is_probability else signed
+        name = "probability" if found.is_probability else "prediction"
+        amounts[name] = ["", *(write(x) for x in found.effects[places])]
+    amounts["adds"][0] = "(this)"
+    return [head, *_beside(study, told, found.rows[places], amounts, width)]
+
+
+def _made_by(study: Study, told: Explained, found: PredictionExplanation, width: int) -> list[str]:
     """Return the rows that made the prediction, below the row itself, with their values."""
-    found, prepared = told.found, study.prepared
     n, k = found.n_rows, len(found.rows)
     what = "prediction" if found.is_of_model else "vote"
     head = f"The {what} was made by {n:,} training row{'s' * (n != 1)}."
     if k < n:
         these = "This one has" if k == 1 else f"These {k} have"
         head += f" {these} the largest shares, {found.shown:.1%} in all."
+    shares = ["(this)", *(f"{share:.1%}" for share in found.shares)]
+    return [head, *_beside(study, told, found.rows, {"share": shares}, width)]
+
+
+def _beside(
+    study: Study, told: Explained, rows: Any, amounts: dict[str, list[str]], width: int
+) -> list[str]:
+    """Return rows below the row itself, with amounts and as many values as there is room for."""
+    prepared = study.prepared
     # The row itself comes first in each column.
     row, name, known = (told.about[each] for each in ("row", "id", "target"))
     this = "" if known is None else text_of(known)
-    theirs = [text_of(target) for target in study.shown(study.y)[found.rows]]
-    shares = ["(this)", *(f"{share:.1%}" for share in found.shares)]
-    columns = [_Column("row", [str(row), *map(str, prepared.rows[found.rows])], right=True)]
+    theirs = [text_of(target) for target in study.shown(study.y)[rows]]
+    columns = [_Column("row", [str(row), *map(str, prepared.rows[rows])], right=True)]
     if prepared.ids is not None:
-        ids = ["" if name is None else text_of(name), *map(text_of, prepared.ids[found.rows])]
+        ids = ["" if name is None else text_of(name), *map(text_of, prepared.ids[rows])]
         columns.append(_Column(text_of(prepared.id_name), ids))
-    columns.append(_Column("share", shares, right=True))
+    columns += [_Column(head, cells, right=True) for head, cells in amounts.items()]
     target = text_of(prepared.target_name)
-    columns.append(_Column(target, [this, *theirs], right=found.classes is None))
+    columns.append(_Column(target, [this, *theirs], right=study.judgement.classes is None))
     n_left = 0
     for name in _by_importance(study, told.about):
-        values = prepared.shown[name].iloc[found.rows]
+        values = prepared.shown[name].iloc[rows]
         cells = [text_of(value) for value in (told.values[name], *values)]
         right = pd.api.types.is_numeric_dtype(values.dtype)
         wider = [*columns, _Column(text_of(name), cells, right=right)]
@@ -88,7 +136,7 @@ def _made_by(study: Study, told: Explained, width: int) -> list[str]:
         else:
             columns = wider
     more = [f"  {n_left} more column{'s' * (n_left > 1)}: write all with -o FILE."]
-    return [head, *_grid(columns), *more[:n_left]]
+    return [*_grid(columns), *more[:n_left]]
 
 
 def _by_importance(study: Study, about: dict[str, Any]) -> list[str]:

@@ -116,12 +116,14 @@ class Explain(TableCommand):
     """Explain a prediction: which training rows made it, and why they are similar.
 
     The explanation is printed in words. With -o or --json, the rows that made the prediction are a
-    table.
+    table. Of a boosted model, rows push its score up or down, and both are shown with their
+    contributions; with --scheme, similar rows are shown instead.
     """
 
     examples = (
         "leafkernel explain wines.csv --target quality --row 12",
         "leafkernel explain wines.csv --target quality --new more.csv --row 0 --top 5",
+        "leafkernel explain wines.csv --target quality --row 12 --forest lightgbm",
     )
     output: Path | None = output_option(
         "--output -o FILE",
@@ -138,7 +140,15 @@ class Explain(TableCommand):
         "Explain rows of another file with the same columns. Without --row, all of its rows.",
     )
     top: int = option(
-        "--top N", "Rows to show of those that made the prediction.", min=1, default=10
+        "--top N",
+        "Rows to show of those that made the prediction; of a boosted model, of either direction.",
+        min=1,
+        default=10,
+    )
+    of_class: str | None = option(
+        "--class NAME",
+        "The class whose score to explain, for a boosted model with several classes. By default "
+        "the one that it predicts.",
     )
     pairs: int = option(
         "--pairs N",

@@ -17,6 +17,7 @@ from leafkernel._files import open_whole
 from leafkernel._validation import check_choice, check_count, check_length
 from leafkernel.explorer._blob import Blob
 from leafkernel.explorer._columns import PageTable
+from leafkernel.explorer._contributions import find_contributions, with_similarities
 from leafkernel.explorer._forest import name_forest, read_splits
 from leafkernel.explorer._judgement import Judgement
 from leafkernel.explorer._map import ABOUT_MAPS, ABOUT_NEW_ROWS, MAP_LABELS, MAPS, draw_map
@@ -126,7 +127,9 @@ def build_report(
     ----------
     prox : ForestProximity
         A fitted proximity. With "gap", the shares of the neighbors on the page are exactly those
-        of the forest's out-of-bag predictions.
+        of the forest's out-of-bag predictions. Of a boosted model with any scheme, the page shows
+        the training rows that push its scores up and down; with "gradient", neighbors and map are
+        those of "kerf".
     X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
         The training data of ``prox``.
     y : array-like of shape (n,), default=None
@@ -189,6 +192,7 @@ def build_report(
     n = _check_rows(prox, X, y, shown=shown, ids=ids, positions=positions)
     n_new = _check_new_rows(n, X_new, shown, shown_new=shown_new, ids_new=ids_new)
     step = on_step or (lambda _: None)
+    boosted, prox = prox, with_similarities(prox)
 
     step("predictions of each row by the others")
     others = without_self(prox)
@@ -211,6 +215,7 @@ def build_report(
     rows = rows.explained(others, trees, len(feature_names), None)
     if new is not None:
         new = new.explained(others, trees, len(feature_names), routed)
+    contributions, refused = find_contributions(boosted, k, routed, step)
     step("map")
     chosen, points = draw_map(prox, X, method, random_state, routed)
 
@@ -235,7 +240,7 @@ def build_report(
         "scheme": prox.scheme_.name,
         "shares": judgement.out_of_bag,
         "score": {key: value for key, value in score.items() if key != "value"},
-        "notes": [*map(str, notes), *table.notes],
+        "notes": [*map(str, notes), *table.notes, *refused],
         "embedding": {
             "label": MAP_LABELS[chosen],
             "about": ABOUT_MAPS,
@@ -247,6 +252,8 @@ def build_report(
         **table.describe(blob, columns),
         **rows.followed_by(new).describe(blob, name, prox.n_trees_),
         "prototypes": typical,
+        "contributions": contributions
+        and contributions.describe(blob, has_classes=judgement.classes is not None),
     }
     line = judgement.line()
     return Report(title, line[0].lower() + line[1:], n, blob.encode(header), judgement)

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from leafkernel.forests import wrapped
 from leafkernel.forests._base import FittedForest, InBag, Unavailable
+from leafkernel.forests._links import Link
 from leafkernel.forests.custom import CustomForest, Forest
 from leafkernel.forests.leaves import RawLeaves, RawLeavesForest, check_leaves
 
@@ -24,6 +25,7 @@ __all__ = [
     "FittedForest",
     "Forest",
     "InBag",
+    "Link",
     "RawLeaves",
     "Unavailable",
     "adapt",

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from scipy.sparse import issparse
 from sklearn.base import is_regressor
 
+from leafkernel.forests._links import Link
 from leafkernel.forests._trees import Tree
 
 Array = npt.NDArray[Any]
@@ -64,11 +65,14 @@ class Outputs:
         Output that each tree adds to. -1 where its leaves have a value for each output.
     labels : ndarray of shape (K,)
         Name of each output: the class that it speaks for, or its number.
+    link : Link or None
+        How the model turns scores into predictions; None where that is not known.
     """
 
     base_scores: npt.NDArray[np.float64]
     of_tree: npt.NDArray[np.int64]
     labels: Array
+    link: Link | None = None
 
 
 @dataclass(frozen=True)
@@ -143,6 +147,10 @@ class FittedForest(ABC):
             return bool(is_regressor(self.estimator))
         except (AttributeError, TypeError):  # it does not speak scikit-learn
             return False
+
+    def is_boosted(self) -> bool:
+        """Return whether the values of its leaves add up to its score."""
+        return False
 
     def in_bag(
         self, X: Any, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1

@@ -57,6 +57,10 @@ class BoostedTrees(FittedForest):
             "'boosted', 'kerf' or 'uniform'"
         )
 
+    def is_boosted(self) -> bool:
+        """Return whether the values of its leaves add up to its score."""
+        return not self.draws_samples()
+
     def draws_samples(self) -> bool:
         """Return whether the trees were grown apart, each on a draw of the samples."""
         return False

@@ -17,8 +17,15 @@ from leafkernel.forests import _losses
 from leafkernel.forests._base import Array, Outputs, Unavailable
 from leafkernel.forests._boosting import BoostedTrees
 from leafkernel.forests._gradients import Training, codes, numbers, targets, weights_of
+from leafkernel.forests._links import Link
 from leafkernel.forests._losses import Derivatives
 
+_LINKS = {
+    **dict.fromkeys(("RMSE", "MultiRMSE", "Huber"), Link("identity")),
+    **dict.fromkeys(("Logloss", "CrossEntropy", "MultiClassOneVsAll"), Link("logistic")),
+    **dict.fromkeys(("Poisson", "Tweedie"), Link("exp")),
+    "MultiClass": Link("softmax"),
+}
 _CLASSES = ("Logloss", "MultiClass", "MultiClassOneVsAll")
 _RANKING = ("YetiRank", "PairLogit", "Query", "StochasticRank", "LambdaMart")
 
@@ -34,6 +41,7 @@ def retraced_training(
     params: Mapping[str, Any] = model.get_all_params()
     name, options = _loss_of(params)
     derivatives = objective or _derivatives(forest, name, options)
+    link = _LINKS.get(name) if objective is None else None
     if params.get("leaf_estimation_method", "Newton") not in ("Newton", "Gradient"):
         raise Unavailable(
             f"{forest} has leaf_estimation_method={params['leaf_estimation_method']!r}, whose leaf "
@@ -54,7 +62,7 @@ def retraced_training(
     return _CatBoostTraining(
         coded,
         weights,
-        Outputs(base, np.full(len(forest.leaf_offsets) - 1, -1 if several else 0), labels),
+        Outputs(base, np.full(len(forest.leaf_offsets) - 1, -1 if several else 0), labels, link),
         values if several else values[:, 0],
         1,
         derivatives,

@@ -17,6 +17,7 @@ from leafkernel.forests import _losses
 from leafkernel.forests._base import Array, Outputs, Unavailable
 from leafkernel.forests._boosting import BoostedTrees
 from leafkernel.forests._gradients import Training, codes, newton, numbers, targets, weights_of
+from leafkernel.forests._links import Link
 from leafkernel.forests._losses import Derivatives
 from leafkernel.forests._trees import TreeArrays, parents
 
@@ -63,6 +64,7 @@ def retraced_training(
         weights *= compute_sample_weight(forest.estimator.class_weight, targets(y, n_samples))
     weights = weights.astype(np.float32).astype(np.float64)
     derivatives = objective or _derivatives(trained, name)
+    link = None if objective is not None else _link(trained, name)
     start = np.zeros(trained.n_outputs)
     if objective is None and number("boost_from_average", 1):
         start = _start(trained, name, coded, weights)
@@ -81,7 +83,7 @@ def retraced_training(
     return kind(
         coded,
         weights[:, None] * _label_weights(trained, name, coded),
-        Outputs(start, np.arange(len(trained.trees)) % trained.n_outputs, labels),
+        Outputs(start, np.arange(len(trained.trees)) % trained.n_outputs, labels, link),
         values,
         trained.n_outputs,
         derivatives,
@@ -157,6 +159,18 @@ def _derivatives(trained: Trained, name: str) -> Derivatives:
             "pass them with weight_scheme=Gradient(objective=function)"
         )
     return known[name]()
+
+
+def _link(trained: Trained, name: str) -> Link | None:
+    """Return how LightGBM turns scores into predictions."""
+    if name in ("regression", "huber", "fair"):
+        is_root = name == "regression" and "sqrt" in trained.objective.split()
+        return Link("square" if is_root else "identity")
+    if name in ("binary", "multiclassova"):
+        return Link("logistic", trained.number("sigmoid", 1.0))
+    if name in ("poisson", "gamma", "tweedie"):
+        return Link("exp")
+    return {"cross_entropy": Link("logistic"), "multiclass": Link("softmax")}.get(name)
 
 
 def _start(trained: Trained, name: str, y: Array, weights: Array) -> Array:

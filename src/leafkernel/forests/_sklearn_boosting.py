@@ -22,6 +22,7 @@ from leafkernel.forests import _losses
 from leafkernel.forests._base import Array, Outputs, Unavailable
 from leafkernel.forests._boosting import BoostedTrees
 from leafkernel.forests._gradients import Training, codes, numbers, weights_of
+from leafkernel.forests._links import Link
 from leafkernel.forests._losses import Derivatives
 
 # Each tree of GradientBoosting takes one number below this from the generator that draws samples.
@@ -64,6 +65,20 @@ def sklearn_loss(forest: BoostedTrees, loss: Any, objective: Derivatives | None)
             "Gradient(objective=...)"
         )
     return known[name]
+
+
+def sklearn_link(loss: Any, objective: Derivatives | None) -> Link | None:
+    """Return how scikit-learn turns scores into predictions."""
+    known = {
+        "HalfSquaredError": Link("identity"),
+        "HuberLoss": Link("identity"),
+        "HalfBinomialLoss": Link("logistic"),
+        "ExponentialLoss": Link("logistic", 2.0),
+        "HalfMultinomialLoss": Link("softmax"),
+        "HalfPoissonLoss": Link("exp"),
+        "HalfGammaLoss": Link("exp"),
+    }
+    return None if objective is not None else known.get(type(loss).__name__)
 
 
 def _from_gradients(loss: Any, factor: float) -> Derivatives:
@@ -116,6 +131,7 @@ def gradient_boosting(
     if objective is None and is_classifier(model) and model.loss != "exponential":
         factor = len(base) / (len(base) - 1) if len(base) > 1 else 1.0
         derivatives = _from_gradients(model._loss, factor)
+    link = sklearn_link(model._loss, objective)
     rate = float(model.learning_rate)
     kind: type[Training] = Training
     more: dict[str, Any] = {}
@@ -124,7 +140,7 @@ def gradient_boosting(
     return kind(
         coded,
         weights,
-        Outputs(base, np.arange(len(forest.leaf_offsets) - 1) % len(base), labels),
+        Outputs(base, np.arange(len(forest.leaf_offsets) - 1) % len(base), labels, link),
         forest.leaf_values(),
         len(base),
         derivatives,

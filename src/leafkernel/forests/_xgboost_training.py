@@ -16,7 +16,8 @@ import numpy as np
 from leafkernel.forests import _losses
 from leafkernel.forests._base import Array, Outputs, Unavailable
 from leafkernel.forests._boosting import BoostedTrees
-from leafkernel.forests._gradients import Training, codes, newton, numbers, weights_of
+from leafkernel.forests._gradients import Training, codes, newton, numbers, targets, weights_of
+from leafkernel.forests._links import Link
 from leafkernel.forests._losses import Derivatives
 
 # The generator of draws: x <- _TIMES * x modulo 2^63.
@@ -25,6 +26,15 @@ _TIMES, _MODULUS = 16807, 1 << 63
 _MOST_SKIPPED = 128
 _EPSILON = float(np.finfo(np.float32).eps)
 _REFITTED = {"reg:absoluteerror": "medians", "reg:quantileerror": "quantiles"}
+_LINKS = {
+    **dict.fromkeys(
+        ("reg:squarederror", "reg:linear", "reg:squaredlogerror", "reg:pseudohubererror"),
+        Link("identity"),
+    ),
+    **dict.fromkeys(("reg:logistic", "binary:logistic", "binary:logitraw"), Link("logistic")),
+    **dict.fromkeys(("count:poisson", "reg:gamma", "reg:tweedie"), Link("exp")),
+    **dict.fromkeys(("multi:softprob", "multi:softmax"), Link("softmax")),
+}
 _WEIGH_POSITIVE = (
     "binary:logistic",
     "binary:logitraw",
@@ -83,6 +93,7 @@ def retraced_training(
     n_outputs = len(base)
     coded, labels = _targets(trained, y, n_samples, n_outputs)
     derivatives = objective or _derivatives(trained)
+    link = _LINKS.get(name) if objective is None else None
     weights = weights_of(sample_weight, n_samples).astype(np.float32)
     positive = trained.of_objective("reg_loss_param", "scale_pos_weight", 1.0)
     if objective is None and name in _WEIGH_POSITIVE and positive != 1:
@@ -94,7 +105,7 @@ def retraced_training(
     return _FloatTraining(
         coded.astype(np.float32) if coded.dtype.kind == "f" else coded,
         weights,
-        Outputs(base.astype(np.float64), of_tree.astype(np.int64), labels),
+        Outputs(base.astype(np.float64), of_tree.astype(np.int64), labels, link),
         values,
         (1 if values.ndim == 2 else n_outputs) * trained.n_parallel,
         derivatives,
@@ -162,11 +173,22 @@ def _targets(trained: Trained, y: Any, n_samples: int, n_outputs: int) -> tuple[
         if trained.objective.startswith("multi"):
             return found.astype(np.intp), np.arange(n_outputs)
         return found, np.arange(n_outputs) + binary
-    classes = np.asarray(classes)
-    coded = codes(y, n_samples, classes)
+    coded, classes = _named_codes(y, n_samples, np.asarray(classes))
     if n_outputs == 1:
         return coded.astype(np.float64), classes[1:]
     return coded, classes
+
+
+def _named_codes(y: Any, n_samples: int, classes: Array) -> tuple[Array, Array]:
+    """Return the numbers of classes and their names; XGBoost itself takes only numbers."""
+    try:
+        return codes(y, n_samples, classes), classes
+    except Unavailable:
+        names, coded = np.unique(targets(y, n_samples), return_inverse=True)
+        if not np.array_equal(classes, np.arange(len(names))):
+            raise
+    # Taken as codes in sorted order; if the order was another, the leaf values do not follow.
+    return coded.reshape(n_samples).astype(np.intp), names
 
 
 def _derivatives(trained: Trained) -> Derivatives:

@@ -18,7 +18,12 @@ from leafkernel.forests._base import Array, Outputs, with_own_names
 from leafkernel.forests._boosting import BoostedTrees
 from leafkernel.forests._gradients import Training, targets, weights_of
 from leafkernel.forests._losses import Derivatives
-from leafkernel.forests._sklearn_boosting import sklearn_loss, sklearn_targets, training_rows
+from leafkernel.forests._sklearn_boosting import (
+    sklearn_link,
+    sklearn_loss,
+    sklearn_targets,
+    training_rows,
+)
 from leafkernel.forests._trees import Tree, TreeArrays, codes_in, features_on_paths, offsets_of
 from leafkernel.weighting import leaf_id_type
 
@@ -69,7 +74,12 @@ class HistForest(BoostedTrees):
         return Training(
             coded,
             weights,
-            Outputs(base, np.arange(len(self._trees)) % len(base), labels),
+            Outputs(
+                base,
+                np.arange(len(self._trees)) % len(base),
+                labels,
+                sklearn_link(model._loss, objective),
+            ),
             self.leaf_values(),
             len(base),
             sklearn_loss(self, model._loss, objective),

@@ -119,6 +119,10 @@ class PipelineForest(FittedForest):
         """Return whether the forest is known to be a regressor."""
         return self._last.predicts_numbers()
 
+    def is_boosted(self) -> bool:
+        """Return whether the values of its leaves add up to its score."""
+        return self._last.is_boosted()
+
     def in_bag(
         self, X: Any, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1
     ) -> InBag:

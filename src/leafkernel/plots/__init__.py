@@ -1,4 +1,4 @@
-"""Pictures of what a forest finds alike: embeddings, proximities, outliers, prototypes.
+"""Pictures of what a forest finds alike: embeddings, proximities, outliers, contributions.
 
 Every function draws on ``ax``, or on a new figure where there is none, and returns the Axes; where
 a picture has several panels they are the ``child_axes`` of what is returned. Nothing is shown and
@@ -10,6 +10,7 @@ are classes, in colors that the color-blind can tell apart (up to 8 of them); ot
 numbers, and get a color bar.
 """
 
+from leafkernel.plots.contributions import plot_contributions
 from leafkernel.plots.embedding import plot_embedding
 from leafkernel.plots.imputation import plot_imputation
 from leafkernel.plots.neighbors import plot_neighbors
@@ -18,6 +19,7 @@ from leafkernel.plots.prototypes import plot_prototypes
 from leafkernel.plots.proximity import plot_proximity
 
 __all__ = [
+    "plot_contributions",
     "plot_embedding",
     "plot_imputation",
     "plot_neighbors",

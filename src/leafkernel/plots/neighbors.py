@@ -22,7 +22,7 @@ from leafkernel.plots._style import (
     short,
 )
 from leafkernel.proximity import ForestProximity
-from leafkernel.tasks._base import check_proximity
+from leafkernel.tasks._base import check_similarity
 from leafkernel.tasks._query import new_sample, training_row
 
 # Differences beyond this many standard deviations all have the deepest color.
@@ -101,7 +101,9 @@ def plot_neighbors(
     >>> len(bars.patches)
     5
     """
-    prox = check_proximity(prox)
+    prox = check_similarity(
+        prox, "plot_neighbors", "Draw plot_contributions(prox, x), or use prox.reweigh('boosted')."
+    )
     check_length("X", X, prox.n_samples_fit_)
     if (x is None) == (row is None):
         given = "neither" if x is None else "both"

@@ -12,7 +12,7 @@ from leafkernel.plots._colors import Target, draw_legend
 from leafkernel.plots._ordering import Rows, bin_edges, by_class, coordinates, seriate
 from leafkernel.plots._style import Array, check_axes, inches, matplotlib, number, quiet, short
 from leafkernel.proximity import ForestProximity
-from leafkernel.tasks._base import check_proximity
+from leafkernel.tasks._base import check_similarity
 
 # Bytes of sums that are held at once.
 _AT_ONCE = 64_000_000
@@ -83,7 +83,7 @@ def plot_proximity(
     >>> ax.images[0].get_array().shape
     (60, 60)
     """
-    prox = check_proximity(prox)
+    prox = check_similarity(prox, "plot_proximity")
     n = prox.n_samples_fit_
     n_bins = check_count("n_bins", n_bins)
     target = Target.of(y, n, what="training samples")

@@ -47,6 +47,7 @@ _STATS = (
     "base_scores_of_outputs",
     "outputs_of_trees",
     "labels_of_outputs",
+    "link_of_outputs",
 )
 _FACTORS = ("by_sample", "by_leaf", "by_entry")
 _LISTS = ("offsets", "members", "weights", "sample_at")

@@ -63,7 +63,7 @@ class Gradient(WeightScheme):
 
     def reference(self, samples: Samples, forest: ForestStats) -> Weights:
         """Return w, shape (n, T)."""
-        number, parts = self._number(forest), samples.contributions
+        number, parts = self.output_number(forest), samples.contributions
         if parts.ndim == 3:
             return parts[:, :, number]
         if len(forest.base_scores) == 1:
@@ -83,10 +83,21 @@ class Gradient(WeightScheme):
         float
             The base score of the output.
         """
-        return float(forest.base_scores[self._number(forest)])
+        return float(forest.base_scores[self.output_number(forest)])
 
-    def _number(self, forest: ForestStats) -> int:
-        """Return the number of the output."""
+    def output_number(self, forest: ForestStats) -> int:
+        """Return the number of the output to explain.
+
+        Parameters
+        ----------
+        forest : ForestStats
+            What the training samples say of leaves and trees.
+
+        Returns
+        -------
+        int
+            Its place among the outputs of the model.
+        """
         labels = forest.output_labels
         if self.output is None:
             if len(labels) == 1:

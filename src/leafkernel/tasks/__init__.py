@@ -36,6 +36,7 @@ from leafkernel.tasks.prototypes import (
     select_prototypes,
 )
 from leafkernel.tasks.regression import Calibration, ProximityRegressor
+from leafkernel.tasks.score_explanation import ScoreExplanation
 
 __all__ = [
     "AxilAttribution",
@@ -60,6 +61,7 @@ __all__ = [
     "ProximityOutlierDetector",
     "ProximityRegressor",
     "ProximitySpectralClustering",
+    "ScoreExplanation",
     "class_prototypes",
     "explain_pair",
     "explain_prediction",

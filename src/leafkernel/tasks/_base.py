@@ -25,7 +25,7 @@ from leafkernel._validation import check_columns, check_values, count_threads, r
 from leafkernel.forests import Unavailable, fit_if_needed
 from leafkernel.inside import Inside
 from leafkernel.proximity import ForestProximity
-from leafkernel.schemes import WeightScheme
+from leafkernel.schemes import WeightScheme, find_scheme
 
 Array = npt.NDArray[Any]
 Task = TypeVar("Task", bound="ProximityTask")
@@ -113,6 +113,7 @@ class ProximityTask(FittedRepr):
     def _fit_proximity(self, X: Any, y: Any, sample_weight: Any = None) -> ForestProximity:
         """Fit what is not fitted yet, and learn the columns of X."""
         proximity = self._make_proximity(y)
+        refuse_signed(proximity, type(self).__name__)
         if is_fitted(proximity):
             proximity = Inside.of(proximity).prox  # the user may fit it again
             check_same_samples(proximity, X)
@@ -181,6 +182,24 @@ def check_proximity(proximity: Any) -> ForestProximity:
             f"{type(proximity).__name__}. Wrap a forest: ForestProximity(forest).fit(X, y)."
         )
     return Inside.of(proximity).prox
+
+
+def check_similarity(proximity: Any, task: str, instead: str = "") -> ForestProximity:
+    """Return a fitted proximity whose entries are similarities, or refuse what is none."""
+    prox = check_proximity(proximity)
+    refuse_signed(prox, task, instead)
+    return prox
+
+
+def refuse_signed(prox: ForestProximity, task: str, instead: str = "") -> None:
+    """Refuse a scheme with negative weights, for tasks that need similarities."""
+    scheme = prox.scheme_ if is_fitted(prox) else find_scheme(prox.weight_scheme)
+    if scheme.signed:
+        raise ValueError(
+            f"{task} needs weights that are not negative, but weight_scheme={scheme.name!r} has "
+            "negative ones: its proximities are contributions to a score, not similarities. "
+            + (instead or "Use 'boosted' or 'kerf', for example prox.reweigh('boosted').")
+        )
 
 
 def without_self(prox: ForestProximity) -> ForestProximity:

@@ -16,6 +16,7 @@ from leafkernel.tasks._base import check_proximity, read_targets, without_self
 from leafkernel.tasks._old_calls import took_y_first
 from leafkernel.tasks._query import Query, as_one_row, new_sample, number, training_row
 from leafkernel.tasks.importance import local_importance  # noqa: F401 - its former place
+from leafkernel.tasks.score_explanation import ScoreExplanation, explain_score
 
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
@@ -148,12 +149,13 @@ class PredictionExplanation:
 @took_y_first("x")
 def explain_prediction(
     prox: ForestProximity, x: Any = None, *, row: Any = None, y: Any = None, n: int = 10
-) -> PredictionExplanation:
+) -> PredictionExplanation | ScoreExplanation:
     """Tell which training rows made a prediction, and how much of it each makes up.
 
     With the scheme "gap" the shares explain the forest's own prediction exactly. For a training row
-    that is its out-of-bag prediction. With other schemes, and so for boosted models, the result is
-    a vote of similar rows. It can differ from the model's prediction, and both are printed.
+    that is its out-of-bag prediction. With "gradient" the rows are those that push the score of a
+    boosted model up and down, exactly. With other schemes the result is a vote of similar rows. It
+    can differ from the model's prediction, and both are printed.
 
     Parameters
     ----------
@@ -168,12 +170,13 @@ def explain_prediction(
         Targets of the training samples: labels of classes, or numbers. Whole numbers are classes
         unless the forest is a regressor. By default those that ``prox`` was fitted on.
     n : int, default=10
-        How many rows to show; fewer where fewer have a share.
+        How many rows to show; fewer where fewer have a share. With "gradient", of either direction.
 
     Returns
     -------
-    PredictionExplanation
-        Rows, shares and the prediction; print it, or use its ``to_frame()``.
+    PredictionExplanation or ScoreExplanation
+        Rows, shares and the prediction; with "gradient" rows, contributions and the score. Print
+        it, or use its ``to_frame()``.
 
     Raises
     ------
@@ -196,12 +199,31 @@ def explain_prediction(
        77   8.5%  versicolor
       123   7.6%   virginica
       127   5.7%   virginica
+
+    A boosted model:
+
+    >>> from sklearn.ensemble import GradientBoostingClassifier
+    >>> model = GradientBoostingClassifier(random_state=0)
+    >>> prox = ForestProximity(model, "gradient").fit(data.data, data.target == 2)
+    >>> explain_prediction(prox, [6.1, 2.8, 4.9, 1.7], n=2)
+    A new sample, class True: score -0.470 = base -0.693 + 0.223 from 150 rows
+    Probability of True 38.5%; 33.3% with the base score alone
+    50 rows push it up, by 5.817 in all. The 2 largest make up 51.3% of that:
+      row     adds  probability  class
+      106   +2.335       +32.8%   True
+      126  +0.6513       +13.9%   True
+    100 rows push it down, by 5.593 in all. The 2 largest make up 69.1% of that:
+      row    adds  probability  class
+       77  -2.102       -45.2%  False
+       83  -1.764       -40.0%  False
     """
     prox = check_proximity(prox)
     n = check_count("n", n)
     if (x is None) == (row is None):
         given = "neither" if x is None else "both"
         raise ValueError(f"give x, a new sample, or row, a training sample; got {given}.")
+    if prox.scheme_.signed:
+        return explain_score(prox, x, row, y, n)
     if row is not None:
         prox = without_self(prox)
     query = new_sample(prox, x, "x") if row is None else training_row(prox, row, "row")

@@ -13,7 +13,7 @@ from leafkernel._row_labels import index_of
 from leafkernel._validation import check_choice, check_flag, check_values, warn
 from leafkernel.inside import Inside
 from leafkernel.proximity import ForestProximity
-from leafkernel.tasks._base import check_proximity, read_targets, targets_of
+from leafkernel.tasks._base import check_similarity, read_targets, targets_of
 from leafkernel.tasks._paths import TreePaths, read_trees
 
 Array = npt.NDArray[Any]
@@ -90,7 +90,7 @@ def local_importance(
     >>> local_importance(prox, X[:2]).shape
     (2, 4)
     """
-    prox = check_proximity(prox)
+    prox = check_similarity(prox, "local_importance")
     check_choice("splits", splits, ("auto", "target", "all"))
     check_flag("normalize", normalize)
     check_flag("as_frame", as_frame)

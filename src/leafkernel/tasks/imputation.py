@@ -23,7 +23,7 @@ from leafkernel.forests.wrapped import unfreeze
 from leafkernel.proximity import ForestProximity
 from leafkernel.tables._frames import Table, read_table
 from leafkernel.tables._schema import Schema, list_columns
-from leafkernel.tasks._base import ProximityTask, is_fitted, is_scheme
+from leafkernel.tasks._base import ProximityTask, is_fitted, is_scheme, refuse_signed
 from leafkernel.tasks._fillers import (
     Average,
     ColumnForests,
@@ -305,6 +305,7 @@ class ProximityImputer(ProximityTask, OneToOneFeatureMixin, TransformerMixin, Ba
     def _unfitted_proximity(self, y: Any) -> ForestProximity:
         """Return the proximity to train in every iteration."""
         proximity = self._make_proximity(y)
+        refuse_signed(proximity, type(self).__name__)
         forest = unfreeze(proximity.forest)
         if not isinstance(forest, type) and (is_fitted(proximity) or is_fitted_forest(forest)):
             raise ValueError(

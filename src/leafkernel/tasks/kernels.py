@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from leafkernel._validation import check_choice, check_count, check_flag, check_names_out, warn
 from leafkernel.inside import Inside
 from leafkernel.proximity import ForestProximity
-from leafkernel.tasks._base import ProximityTask, check_proximity
+from leafkernel.tasks._base import ProximityTask, check_similarity
 from leafkernel.tasks._graphs import both_ways, distances
 
 # A diagonal that is lower than the scheme's by less than this is the same.
@@ -361,7 +361,7 @@ class ForestKernel(Kernel):
 
     def _checked(self) -> ForestProximity:
         """Return the proximity, if it can be a covariance."""
-        prox = check_proximity(self.prox)
+        prox = check_similarity(self.prox, "ForestKernel")
         if not prox.scheme_.symmetric or "in_bag" in prox.scheme_.needs:
             raise ValueError(
                 f"weight_scheme={prox.scheme_.name!r} is no covariance: it is not one symmetric "

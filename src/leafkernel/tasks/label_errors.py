@@ -16,7 +16,7 @@ from leafkernel.inside import weighted_means
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import (
     Array,
-    check_proximity,
+    check_similarity,
     labels_of,
     without_self,
 )
@@ -158,7 +158,7 @@ def find_label_errors(
     >>> sorted(find_label_errors(prox).rows[:3].tolist())
     [3, 25, 140]
     """
-    prox = without_self(check_proximity(prox))
+    prox = without_self(check_similarity(prox, "find_label_errors"))
     accepted = check_share("false_discovery_rate", false_discovery_rate, example=0.3)
     classes, codes = labels_of(prox, y)
     if len(classes) < 2:

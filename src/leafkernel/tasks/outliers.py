@@ -19,7 +19,7 @@ from leafkernel.tasks._as_new import AsNew
 from leafkernel.tasks._base import (
     Array,
     ProximityTask,
-    check_proximity,
+    check_similarity,
     labels_of,
     with_constant_diagonal,
 )
@@ -102,7 +102,7 @@ def outlier_scores(
     >>> int(outlier_scores(prox).argmax())
     7
     """
-    prox = check_proximity(prox)
+    prox = check_similarity(prox, "outlier_scores")
     check_choice("convention", convention, _CONVENTIONS)
     y = prox.y_ if y is None else y
     if _resolve(convention, prox, y) == "residual":

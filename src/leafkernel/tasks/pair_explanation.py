@@ -13,7 +13,7 @@ import numpy.typing as npt
 from leafkernel.incidence import shared_by_tree
 from leafkernel.inside import Inside
 from leafkernel.proximity import ForestProximity
-from leafkernel.tasks._base import check_proximity
+from leafkernel.tasks._base import check_similarity
 from leafkernel.tasks._paths import Box, TreePaths, read_trees
 from leafkernel.tasks._query import Query, is_row_label, new_sample, number, training_row
 
@@ -252,7 +252,7 @@ def explain_pair(prox: ForestProximity, a: Any, b: Any) -> PairExplanation:
     >>> round(float(explained.shares.sum()), 6)
     1.0
     """
-    prox = check_proximity(prox)
+    prox = check_similarity(prox, "explain_pair")
     trees, names = read_trees(prox, "explain_pair")
     first, second = _query(prox, a, "a"), _query(prox, b, "b")
     inside = Inside.of(prox)

@@ -17,7 +17,7 @@ from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import (
     Array,
     check_classes,
-    check_proximity,
+    check_similarity,
     labels_of,
     without_self,
 )
@@ -158,7 +158,7 @@ def trust_scores(
     >>> trust_scores(prox, X[[0, 70]]).round(1)
     array([1. , 0.4])
     """
-    prox = check_proximity(prox)
+    prox = check_similarity(prox, "trust_scores")
     classes, codes = labels_of(prox, y)
     if correct is None:
         right = _right_out_of_bag(prox, classes, codes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,8 @@ from leafkernel.cli.errors import OptionError, TableError
 from leafkernel.tables._missing import quote
 from leafkernel.tables.files import call
 from leafkernel.tables.preparation import Rows
+from leafkernel.tasks.explanation import PredictionExplanation
+from leafkernel.tasks.score_explanation import ScoreExplanation
 
 # "row 3" is a number even where the names of rows are numbers, too.
 _NUMBER = re.compile(r"(?:row\s+)?(\d{1,18})", re.IGNORECASE)
@@ -41,8 +44,23 @@ def explain(talk: Talk, options: Explain) -> None:
             f"{type(study.prox.forest_).__name__} does not tell the splits of its trees, so there "
             "is no explanation of why rows are similar."
         )
+    exact = study.exact(talk) if options.scheme is None else None
+    if options.of_class is not None and exact is None:
+        raise OptionError(
+            f"--class {options.of_class} chooses a score of a boosted model, but "
+            f"{'--scheme asks for similar rows' if options.scheme else 'there is none'}. Leave it "
+            "out."
+        )
     with taking_rows(study.new):
-        told = explain_rows(study, places, columns, top=options.top, n_pairs=options.pairs)
+        told = explain_rows(
+            study,
+            places,
+            columns,
+            top=options.top,
+            n_pairs=options.pairs,
+            exact=exact,
+            of_class=options.of_class,
+        )
     if talk.json or options.output is not None:
         about = {**study.about(), "explained": [each.about for each in told]}
         about["new"] = options.new and str(options.new)
@@ -109,6 +127,13 @@ def _find_row(talk: Talk, row: str, rows: Rows, *, file: str, id_name: str) -> i
     )
 
 
+def _amounts(found: PredictionExplanation | ScoreExplanation) -> dict[str, Any]:
+    if isinstance(found, PredictionExplanation):
+        return {"proximity": found.proximities, "share": found.shares}
+    effects = {} if found.effects is None else {"effect": found.effects}
+    return {"contribution": found.contributions, **effects}
+
+
 def _table(study: Study, told: list[Explained]) -> pd.DataFrame:
     """Return one line for each row that made a prediction, with its values."""
     parts = [
@@ -118,8 +143,7 @@ def _table(study: Study, told: list[Explained]) -> pd.DataFrame:
                 "rank": np.arange(1, len(each.found.rows) + 1),
                 **study.prepared.names(each.found.rows, prefix="neighbor"),
                 "neighbor_target": study.shown(study.y)[each.found.rows],
-                "proximity": each.found.proximities,
-                "share": each.found.shares,
+                **_amounts(each.found),
             }
         )
         for each in told

@@ -220,6 +220,34 @@ class Report {
     return found;
   }
 
+  /** The score of a boosted model for a row, and the rows that push it up and down; else null. */
+  contributions(row) {
+    const found = this.contributions_;
+    if (!found) return null;
+    const output = found.outputs[row];
+    const side = (number) => {
+      const rows = [];
+      const first = (2 * row + number) * found.k;
+      for (let place = first; place < first + found.k; place++) {
+        if (found.rows[place] >= 0) rows.push({ row: found.rows[place], adds: found.adds[place] });
+      }
+      const at = 2 * row + number;
+      return { rows, count: found.counts[at], total: found.totals[at] };
+    };
+    const [up, down] = [side(0), side(1)];
+    return {
+      up,
+      down,
+      total: up.total + down.total,
+      score: found.scores[row],
+      baseScore: found.base_scores[output],
+      prediction: found.predictions ? found.predictions[row] : null,
+      basePrediction: found.base_predictions ? found.base_predictions[output] : null,
+      label: found.labels ? found.labels[output] : null,
+      link: found.link,
+    };
+  }
+
   /** Why a row and the neighbor at `place` are alike: features with percents, and shared trees. */
   why(place) {
     if (!this.why_) return null;
@@ -255,6 +283,12 @@ class Report {
 
 function reportOf(header) {
   // The methods of these names need the fields under other ones.
-  const { id, neighbors, why, ...rest } = header;
-  return new Report({ ...rest, id_: id, neighbors_: neighbors, why_: why });
+  const { id, neighbors, why, contributions, ...rest } = header;
+  return new Report({
+    ...rest,
+    id_: id,
+    neighbors_: neighbors,
+    why_: why,
+    contributions_: contributions,
+  });
 }

@@ -53,6 +53,7 @@ function renderDetails(app, row) {
     { class: 'details', 'data-row': String(row) },
     detailsHead(app, row, neighbors),
     predictionSection(app, row),
+    contributionSection(app, row),
     neighborSection(app, row, neighbors),
     valueSection(app, row, neighbors),
   );
@@ -118,7 +119,13 @@ function predictionSection(app, row) {
   const facts = make(
     'dl',
     { class: 'facts' },
-    fact('Predicted', prediction.text(row), verdict, report.isMistake(row) ? 'wrong' : ''),
+    fact(
+      // The prediction of a boosted model itself is below, with its score.
+      report.contributions_ ? 'By similar rows' : 'Predicted',
+      prediction.text(row),
+      verdict,
+      report.isMistake(row) ? 'wrong' : '',
+    ),
     fact('True', isNew ? 'not known' : target.text(row), isNew ? 'a new row' : null),
     report.isClassification || isNew ? null : fact('Error', error.text(row)),
     isNew

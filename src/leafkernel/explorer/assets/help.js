@@ -27,6 +27,14 @@ function renderAbout(app) {
       'That is their proximity: similarity as the forest sees it. Columns that say nothing about the target have no weight.',
     ),
     paragraph(...shares),
+    report.contributions_
+      ? paragraph(
+          make('b', {}, 'Why the model gave this score'),
+          ': a boosted model adds up small corrections, and each correction is made from the residuals of training ',
+          'rows. So its score is a base score plus a signed part of each training row, exactly. Rows that push the ',
+          'score up and rows that push it down are listed with their parts.',
+        )
+      : null,
     make('h3', {}, 'The map'),
     paragraph(
       make('b', {}, report.embedding.label),

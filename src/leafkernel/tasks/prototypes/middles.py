@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 from leafkernel._row_labels import label_text, labels_at
 from leafkernel._validation import check_count, check_length, column_names
 from leafkernel.proximity import ForestProximity
-from leafkernel.tasks._base import Array, check_proximity, labels_of
+from leafkernel.tasks._base import Array, check_similarity, labels_of
 
 # Breiman's neighborhoods grow with the smallest class; past this many samples they only blur.
 _MOST_NEIGHBORS = 50
@@ -127,7 +127,7 @@ def class_prototypes(
     >>> class_prototypes(prox, X).median.round(1)[0]
     array([5. , 3.4, 1.5, 0.2])
     """
-    prox = check_proximity(prox)
+    prox = check_similarity(prox, "class_prototypes")
     classes, codes = labels_of(prox, y)
     check_length("X", X, prox.n_samples_fit_)
     try:

@@ -14,7 +14,7 @@ from leafkernel._validation import check_count, check_share, shorten
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import (
     Array,
-    check_proximity,
+    check_similarity,
     labels_of,
     with_constant_diagonal,
 )
@@ -155,7 +155,7 @@ def select_prototypes(
     >>> select_prototypes(prox, y, n_prototypes=2).labels
     array([0, 0, 1, 1, 2, 2])
     """
-    prox = check_proximity(prox)
+    prox = check_similarity(prox, "select_prototypes")
     classes, codes = labels_of(prox, y)
     if n_prototypes == "auto":
         most = check_count("max_prototypes", max_prototypes)
@@ -204,7 +204,7 @@ def medoids(prox: ForestProximity, labels: Any = None) -> Medoids:
     >>> [int(y[row]) for row in medoids(prox, y).values()]
     [0, 1, 2]
     """
-    prox = check_proximity(prox)
+    prox = check_similarity(prox, "medoids")
     classes, codes = labels_of(prox, labels)
     names, rows = classes.tolist(), medoid_rows(prox, codes, len(classes))
     labels = labels_at(prox.index_, rows).tolist()

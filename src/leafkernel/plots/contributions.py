@@ -1,0 +1,161 @@
+"""The training rows that push the score of a boosted model up and down."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from leafkernel._row_labels import label_text
+from leafkernel._validation import check_count
+from leafkernel.plots._style import check_axes, number, quiet, short
+from leafkernel.proximity import ForestProximity
+from leafkernel.tasks._base import check_proximity
+from leafkernel.tasks.explanation import explain_prediction
+from leafkernel.tasks.score_explanation import ScoreExplanation
+
+_UP, _DOWN = "#D55E00", "#0072B2"
+# The side of the shorter bars has at least so much of the other's room, for texts.
+_LEAST_ROOM = 0.55
+# The number at the end of a bar takes so much of all bars together.
+_TEXT_ROOM = 0.15
+
+
+def plot_contributions(
+    prox: ForestProximity | ScoreExplanation,
+    x: Any = None,
+    *,
+    row: Any = None,
+    y: Any = None,
+    n: int = 10,
+    title: str | None = None,
+    ax: Any = None,
+) -> Any:
+    """Draw the training rows that push the score of a boosted model up and down.
+
+    Bars are contributions to the raw score: to the right where a row pushes it up, to the left
+    where a row pushes it down. The base score and the contributions of all rows, shown or not, add
+    up to the score, which is in the title.
+
+    Parameters
+    ----------
+    prox : ForestProximity or ScoreExplanation
+        A proximity fitted with the scheme "gradient", or what
+        :func:`leafkernel.tasks.explain_prediction` returned for one.
+    x : {array-like, dataframe} of shape (1, n_features) or (n_features,), default=None
+        A new sample.
+    row : label, default=None
+        Instead of x, a training sample: its label in the index of the data frame that ``prox`` was
+        fitted on, or its position if there was none.
+    y : array-like of shape (n_samples,), default=None
+        Targets of the training samples. By default those that ``prox`` was fitted on.
+    n : int, default=10
+        How many rows to draw of either direction.
+    title : str, default=None
+        Title. By default it says how the score adds up.
+    ax : matplotlib Axes, default=None
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib Axes
+        Where it was drawn.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.ensemble import GradientBoostingRegressor
+    >>> from leafkernel import ForestProximity
+    >>> from leafkernel.plots import plot_contributions
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> prox = ForestProximity(GradientBoostingRegressor(random_state=0), "gradient").fit(X, y)
+    >>> ax = plot_contributions(prox, X[0], n=5, ax=Figure().subplots())
+    >>> len(ax.patches)
+    10
+    """
+    n = check_count("n", n)
+    if isinstance(prox, ScoreExplanation):
+        if x is not None or row is not None or y is not None:
+            raise ValueError("x, row and y belong to a proximity; an explanation has its own.")
+        found = prox
+    else:
+        _check_scheme(check_proximity(prox))
+        explained = explain_prediction(prox, x, row=row, y=y, n=n)
+        assert isinstance(explained, ScoreExplanation)
+        found = explained
+    adds = found.contributions
+    up, down = np.flatnonzero(adds > 0)[:n], np.flatnonzero(adds < 0)[-n:]
+    shown = np.r_[up, down]
+    if not len(shown):
+        raise ValueError(f"no training row contributes to the score of {found.sample}.")
+    ax = check_axes(ax, (7.2, 0.27 * len(shown) + 1.7))
+    # A gap between the two directions, where there are both.
+    places = np.arange(len(shown)) + np.r_[np.zeros(len(up)), np.full(len(down), 0.6)]
+    ax.barh(places, adds[shown], color=np.where(adds[shown] > 0, _UP, _DOWN), height=0.74)
+    _set_limits(ax, adds[shown])
+    digits = int(np.clip(2 - np.floor(np.log10(np.abs(adds[shown]).max())), 0, 12))
+    for place, value in zip(places, adds[shown], strict=True):
+        side = "left" if value > 0 else "right"
+        ax.annotate(
+            _signed(value, digits), (value, place), (3 if value > 0 else -3, 0),
+            textcoords="offset points", va="center", ha=side, fontsize=8, color="0.3",
+        )  # fmt: skip
+    for word, count, total in (
+        ("up", found.n_up, found.up_total),
+        ("down", found.n_down, found.down_total),
+    ):
+        if count:
+            is_up = word == "up"
+            rows = f"{count:,} rows push {word}" if count > 1 else f"1 row pushes {word}"
+            ax.annotate(
+                f"{rows}\n{_signed(total, digits)} in all",
+                (0, places[: len(up)].mean() if is_up else places[len(up) :].mean()),
+                (-10 if is_up else 10, 0), textcoords="offset points", va="center",
+                ha="right" if is_up else "left", fontsize=9, color=_UP if is_up else _DOWN,
+            )  # fmt: skip
+    ax.axvline(0, color="0.35", linewidth=1)
+    ax.set_ylim(places[-1] + 0.7, -0.7)
+    ax.set_yticks(places, [_name(found, i) for i in shown])
+    ax.tick_params(axis="y", length=0)
+    quiet(ax, "top", "right", "left")
+    scale = "prediction" if found.link == "identity" else "raw score"
+    ax.set_xlabel(f"contribution to the {scale}")
+    if title is None:
+        lines = [found.about(), _minus(found.sentence()), found.meaning()]
+        ax.set_title("\n".join(line for line in lines if line), fontsize=10)
+    else:
+        ax.set_title(title)
+    return ax
+
+
+def _check_scheme(prox: ForestProximity) -> None:
+    if prox.scheme_.name != "gradient":
+        raise ValueError(
+            f"plot_contributions draws contributions to the score of a boosted model, but "
+            f"weight_scheme={prox.scheme_.name!r} gives similarities. Use 'gradient', for example "
+            "prox.reweigh('gradient'), or draw plot_neighbors."
+        )
+
+
+def _set_limits(ax: Any, adds: Any) -> None:
+    """Leave room for the numbers at the ends of bars, and for a text beside the shorter ones."""
+    right, left = max(float(adds.max()), 0.0), max(float(-adds.min()), 0.0)
+    room, text = _LEAST_ROOM * max(left, right), _TEXT_ROOM * (left + right)
+    ax.set_xlim(-max(left + text, room), max(right + text, room))
+
+
+def _signed(value: float, digits: int) -> str:
+    return _minus(f"{value:+.{digits}f}")
+
+
+def _minus(text: str) -> str:
+    """Return a text with the sign for minus that matplotlib writes at axes."""
+    return re.sub(r"(?<=\s)-(?=[\s\d])|^-(?=\d)", "\N{MINUS SIGN}", text)
+
+
+def _name(found: ScoreExplanation, place: int) -> str:
+    target = found.targets[place]
+    text = short(target, 16) if found.has_classes else number(float(target))
+    return f"row {label_text(found.row_labels[place])}: {text}"

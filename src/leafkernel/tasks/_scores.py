@@ -1,0 +1,131 @@
+"""The raw scores of a boosted model, from the contributions of its training samples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from leafkernel.forests import Link
+from leafkernel.inside import Inside
+from leafkernel.leaf_index import Array, ForestStats, Samples
+from leafkernel.proximity import ForestProximity
+from leafkernel.schemes import Gradient
+from leafkernel.tasks._query import new_sample, training_row
+
+Doubles = npt.NDArray[np.float64]
+
+
+class Scores:
+    """The outputs of a boosted model: scores, and what they mean.
+
+    Parameters
+    ----------
+    prox : ForestProximity
+        Fitted with the scheme "gradient".
+
+    Attributes
+    ----------
+    base_scores : ndarray of float64 of shape (K,)
+        Raw score of each output before the first tree.
+    labels : ndarray of shape (K,)
+        The class that each output speaks for, or its number.
+    output : int
+        Number of the output that ``prox`` explains.
+    link : Link or None
+        How scores become predictions; None where that is not known.
+    """
+
+    def __init__(self, prox: ForestProximity) -> None:
+        inside = Inside.of(prox)
+        scheme, stats = inside.scheme, inside.stats
+        assert isinstance(scheme, Gradient)
+        self.base_scores: Doubles = np.asarray(stats.base_scores, dtype=np.float64)
+        self.labels = stats.output_labels
+        self.output = scheme.output_number(stats)
+        text = "" if stats.link_of_outputs is None else str(stats.link_of_outputs[0])
+        self.link = Link.read(text) if text else None
+        self._stats = stats
+        self._samples = inside.samples
+
+    def of_leaves(self, leaf: Array) -> Doubles:
+        """Return the raw scores of all outputs, given the leaves of samples, shape (m, K)."""
+        stats, n_outputs = self._stats, len(self.base_scores)
+        values = stats.once("gradient leaf values", lambda: _leaf_values(self._samples, stats))
+        found = np.tile(self.base_scores, (len(leaf), 1))
+        if values.ndim == 2:
+            for column in leaf.T:
+                found += values[column]
+            return found
+        of_tree = stats.tree_outputs if n_outputs > 1 else np.zeros(stats.n_trees, dtype=np.intp)
+        for column, output in zip(leaf.T, of_tree.tolist(), strict=True):
+            found[:, output] += values[column]
+        return found
+
+    def predictions(self, scores: npt.ArrayLike) -> Doubles | None:
+        """Return what the model predicts for scores, (m, K) -> (m, K); None if not known."""
+        return None if self.link is None else self.link.predictions(scores)
+
+
+def is_exact(prox: Any) -> bool:
+    """Return whether rows of P are all that a boosted model adds to its base score."""
+    inside = Inside.of(prox)
+    whole = inside.kernel.own_diagonal is None and not inside.kernel.symmetrize
+    return whole and isinstance(inside.scheme, Gradient)
+
+
+def _leaf_values(samples: Samples, stats: ForestStats) -> Doubles:
+    """Return what each leaf adds to the score, shape (L,) or (L, K)."""
+    parts = samples.contributions
+    values: Doubles = np.zeros((stats.n_leaves, *parts.shape[2:]))
+    for t in range(stats.n_trees):
+        of_tree = slice(stats.leaf_offsets[t], stats.leaf_offsets[t + 1])
+        leaf = samples.leaf[:, t] - stats.leaf_offsets[t]
+        n_leaves = of_tree.stop - of_tree.start
+        if parts.ndim == 2:
+            values[of_tree] = np.bincount(leaf, parts[:, t], n_leaves)
+        else:
+            for k in range(parts.shape[2]):
+                values[of_tree, k] = np.bincount(leaf, parts[:, t, k], n_leaves)
+    return values
+
+
+class _FirstOutput(Gradient):
+    """The contributions to the first output of a model, whatever its name is."""
+
+    def output_number(self, forest: ForestStats) -> int:
+        return 0
+
+
+def explain_scores_of(prox: ForestProximity) -> ForestProximity:
+    """Return contributions to the scores of the same model, to its first output if it has several.
+
+    Raises a ValueError with the reason if the model is not boosted, or is refused.
+    """
+    inside = Inside.of(prox)
+    if isinstance(inside.scheme, Gradient):
+        return prox if is_exact(prox) else prox.reweigh(diagonal="scheme", symmetrize=False)
+    return prox.reweigh(_FirstOutput(), diagonal="scheme", symmetrize=False)
+
+
+def is_boosted(prox: ForestProximity) -> bool:
+    """Return whether the trees of a model add up to its score."""
+    return Inside.of(prox).forest.is_boosted()
+
+
+def predicted_output(prox: ForestProximity, x: Any = None, row: int | None = None) -> int:
+    """Return the number of the output with the largest score: for classes, the predicted one."""
+    query = new_sample(prox, x, "x") if row is None else training_row(prox, row, "row")
+    return int(Scores(prox).of_leaves(query.leaf[None, :])[0].argmax())
+
+
+def toward_output(prox: ForestProximity, number: int) -> ForestProximity:
+    """Return the contributions to another output of the same model."""
+    inside = Inside.of(prox)
+    scheme = inside.scheme
+    assert isinstance(scheme, Gradient)
+    if scheme.output_number(inside.stats) == number:
+        return prox
+    label = inside.stats.output_labels.tolist()[number]
+    return prox.reweigh(Gradient(label, scheme.objective))
