@@ -428,6 +428,10 @@ def test_equals_a_double_loop(data, library):
     rest = (there * later).sum(axis=2)
     found = prox.proximity(X_new).toarray() - rest
     assert_allclose(found, slow, atol=1e-6 * np.abs(slow).max())
+    # Derivatives are float32 in these libraries, but their sum over shared leaves is exact.
+    there = inside.route(X_new).leaf[:, None, :] == leaf[None, :, :]
+    summed = (there * inside.samples.contributions).sum(axis=2)
+    assert_allclose(prox.proximity(X_new).toarray(), summed, atol=1e-12 * np.abs(summed).max())
 
 
 def test_saved_kernels_need_no_second_training(data, tmp_path):
