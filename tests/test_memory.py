@@ -1,6 +1,7 @@
 """Forecasts, and refusals before anything is allocated."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,7 @@ def test_a_forecast_knows_the_bitmaps_of_large_leaves():
     forecast = prox.forecast()
     assert forecast.bitmap_bytes == 90 * 32 * 8  # a bit for each sample, in whole vectors
     assert "22.5 kB for bitmaps" in str(forecast)
+    assert not replace(forecast, limit=forecast.bytes).fits  # they must fit beside P
     assert "bitmaps" not in str(prox.reweigh(weight_scheme="kerf").forecast())
     deep = ForestProximity.from_leaves(np.arange(2000)[:, None] // 4)
     assert deep.forecast().bitmap_bytes == 0
