@@ -74,7 +74,7 @@ LINKS = [
     (xgboost, "two", "logistic", {}),
     (xgboost, "three", "softmax", {}),
     (xgboost, "numbers", "exp", {"objective": "reg:gamma"}),
-    (xgboost, "numbers", "identity", {"objective": "reg:pseudohubererror"}),
+    (xgboost, "numbers", "identity", {"objective": "reg:pseudohubererror", "eval_metric": "rmse"}),
     (catboost, "two", "logistic", {}),
     (catboost, "three", "softmax", {}),
     (catboost, "three", "logistic", {"loss_function": "MultiClassOneVsAll"}),

@@ -85,8 +85,8 @@ class AxilAttribution:
     >>> axil = AxilAttribution(ForestProximity(model, "gradient").fit(X, y))
     >>> bool(np.allclose(axil.operator(X[:5]) @ y, model.predict(X[:5])))
     True
-    >>> axil.weights(X[:1]).sum().round(6)
-    np.float64(1.0)
+    >>> float(axil.weights(X[:1]).sum().round(6))
+    1.0
     """
 
     def __init__(self, prox: ForestProximity) -> None:
