@@ -1,6 +1,7 @@
 // Bit planes against plain sums, with the kernels that LEAFKERNEL_SIMD names or the best ones.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <iostream>
 #include <numeric>
@@ -105,6 +106,25 @@ void sums_are_read(const Planes& planes) {
     for (Offset c = 0; c < n_columns; ++c) CHECK(sums[c] == planes.sums[c]);
 }
 
+// Weights of many sizes, so that another order of additions would give other sums.
+void weights_are_added_in_order(std::mt19937& random) {
+    std::vector<Words> maps;
+    std::vector<const Word*> pointers;
+    std::vector<double> weights, sums(n_columns, 0.1), expected(n_columns, 0.1);
+    for (int m = 0; m < 30; ++m) {
+        maps.emplace_back(n_words);
+        Word* map = maps.back().data();
+        for (Offset w = 0; w < n_words; ++w) map[w] = std::uniform_int_distribution<Word>()(random);
+        pointers.push_back(map);
+        weights.push_back(std::ldexp(std::uniform_real_distribution<double>(-1, 1)(random), m % 7));
+        for (Offset c = 0; c < n_columns; ++c) {
+            if (map[c / 64] >> c % 64 & 1u) expected[c] += weights.back();
+        }
+    }
+    plane_kernels().add_weights(pointers.data(), weights.data(), 30, n_words, sums.data());
+    CHECK(sums == expected);
+}
+
 template <class Value>
 void loops_find_the_same(const RandomProduct& random, int n_threads) {
     const auto product = random.view();
@@ -142,6 +162,7 @@ int main() {
         the_largest_are_found(planes, random);
         a_bound_is_kept(planes, random);
         sums_are_read(planes);
+        weights_are_added_in_order(random);
     }
     for (const Kind query : {Kind::ones, Kind::flags}) {
         for (const Kind reference : {Kind::ones, Kind::flags, Kind::counts}) {
@@ -158,9 +179,17 @@ int main() {
             }
         }
     }
-    for (const bool oob : {false, true}) {  // in the order of samples, planes are used for rows as well
-        RandomProduct product(8, 60, 1300, 40, {.diagonal = true, .oob = oob, .ordered = true});
-        loops_find_the_same<float>(product, 2);
+    // In the order of samples, bitmaps are used for rows as well.
+    for (const Offset n_leaves : {40, 5}) {
+        for (const bool oob : {false, true}) {
+            RandomProduct product(8, 60, 1300, n_leaves,
+                                  {.diagonal = true, .oob = oob, .ordered = true});
+            loops_find_the_same<float>(product, 2);
+            for (Offset leaf = 0; leaf < product.view().reference.n_leaves(); ++leaf) {
+                product.by_leaf.push_back(std::uniform_real_distribution<double>(0, 1)(random));
+            }
+            loops_find_the_same<double>(product, 2);
+        }
     }
     std::cout << plane_kernels().name << "\n";
 }

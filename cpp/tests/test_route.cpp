@@ -29,6 +29,10 @@ void check(unsigned seed, int n_features, Offset n_rows, bool with_missing, bool
         if (sparse && random() % 3 != 0) x = 0.0f;
         if (with_missing && random() % 5 == 0) x = std::numeric_limits<float>::quiet_NaN();
     }
+    for (Offset row = n_rows / 3; row < n_rows; ++row) {  // equal rows, of which one walks
+        const Offset other = static_cast<Offset>(random() % 1000) % n_rows;
+        std::copy_n(dense.data() + other * n_features, n_features, dense.data() + row * n_features);
+    }
     std::vector<float> data;
     std::vector<std::int32_t> columns, offsets{0};
     SampleRows samples{n_rows, n_features, dense, {}, {}};

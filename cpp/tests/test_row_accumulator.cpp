@@ -1,5 +1,7 @@
 // A row comes out complete, and leaves nothing behind.
+#include <algorithm>
 #include <map>
+#include <numeric>
 #include <random>
 
 #include "check.hpp"
@@ -12,6 +14,11 @@ namespace {
 template <class Slot>
 void check(SampleId n_samples, std::mt19937& random) {
     RowAccumulator<Slot> row(n_samples);
+    std::vector<SampleId> sample_at(static_cast<std::size_t>(n_samples));
+    std::vector<SampleId> place_of(sample_at.size());
+    std::iota(sample_at.begin(), sample_at.end(), 0);
+    std::shuffle(sample_at.begin(), sample_at.end(), random);
+    for (SampleId place = 0; place < n_samples; ++place) place_of[sample_at[place]] = place;
     for (int round = 0; round < 20; ++round) {
         std::map<SampleId, Slot> expected;
         for (int list = 0; list < 10; ++list) {
@@ -28,9 +35,18 @@ void check(SampleId n_samples, std::mt19937& random) {
             }
         }
         std::map<SampleId, Slot> found;
-        row.drain([&](SampleId place, Slot sum) {
-            if (sum != Slot{0}) CHECK(found.emplace(place, sum).second);
-        });
+        if (round % 2 == 0) {
+            row.drain([&](SampleId place, Slot sum) {
+                if (sum != Slot{0}) CHECK(found.emplace(place, sum).second);
+            });
+        } else {
+            SampleId last = -1;
+            row.drain_in_order(sample_at, place_of, [&](SampleId place, SampleId sample, Slot sum) {
+                CHECK(sample > last && sample == sample_at[place]);
+                last = sample;
+                if (sum != Slot{0}) CHECK(found.emplace(place, sum).second);
+            });
+        }
         std::erase_if(expected, [](const auto& entry) { return entry.second == Slot{0}; });
         CHECK(found == expected);
     }

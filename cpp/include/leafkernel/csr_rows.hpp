@@ -60,7 +60,7 @@ struct Slab {
          EntryLimit& limit_)
         : computer(make_row_computer<Value>(product, plan)),
           sample_at(product.reference.sample_at),
-          ascending(plan.full && plan.ascending),
+          ascending(plan.ascending),
           sorted(sorted_),
           expected_rows(expected_rows_),
           limit(limit_),
@@ -99,7 +99,7 @@ struct Slab {
 
     std::unique_ptr<RowComputer<Value>> computer;
     std::span<const SampleId> sample_at;
-    bool ascending;  // rows come as places, which are samples, in order
+    bool ascending;  // rows come as samples, in order
     bool sorted;
     Offset expected_rows;  // that this thread may compute of a chunk
     Offset n_rows = 0;     // computed
@@ -134,7 +134,7 @@ CsrMatrix<Index, Value> csr_rows(const Product& product, bool sorted, Offset mos
         Offset begin;
     };
     const Offset n_rows = product.query.n_rows();
-    const auto plan = RowPlan::of(product, loop, n_threads, monitor);
+    const auto plan = RowPlan::of(product, loop, sorted, n_threads, monitor);
     const Offset chunk_rows = detail::rows_of_chunk(n_rows);
     const auto order = detail::order_in_chunks(product.row_order, chunk_rows);
     const Offset block_size = detail::choose_block_size(product);

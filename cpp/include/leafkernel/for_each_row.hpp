@@ -174,9 +174,10 @@ private:
     struct Visit {
         Offset begin, end;  // of the leaf's members
         double weight;      // q · g
+        const Word* map;    // of the members; null where they are to be added one by one
     };
 
-    // Returns how many lists are to be added. Leaves that have a bitmap are added here.
+    // Returns how many leaves are to be added. Counts from bitmaps are added here.
     std::size_t look_up_leaves() {
         const auto& reference = product_.reference;
         const bool has_weights = !product_.query.weights.all_one();
@@ -191,6 +192,10 @@ private:
                 }
             }
             Visit& visit = visits_[n_lists++];
+            visit.map = nullptr;
+            if constexpr (is_full && !weighs) {
+                if (plan_.bitmaps && plan_.bitmaps->has(leaf)) visit.map = plan_.bitmaps->of(leaf, 0);
+            }
             visit.begin = reference.offsets[leaf];
             visit.end = reference.offsets[leaf + 1];
             if constexpr (!counts) {
@@ -216,7 +221,15 @@ private:
         for (std::size_t v = 0; v < std::min(lookahead, n_visits); ++v) ask_for(v);
         for (std::size_t v = 0; v < n_visits; ++v) {
             if (v + lookahead < n_visits) ask_for(v + lookahead);
-            const auto [begin, end, weight] = visits_[v];
+            const auto [begin, end, weight, map] = visits_[v];
+            if constexpr (is_full && !counts && !weighs) {
+                if (map != nullptr) {
+                    maps_.push_back(map);
+                    map_weights_.push_back(weight);
+                    continue;
+                }
+                add_maps();
+            }
             if constexpr (counts) {
                 sums_.add(members, begin, end, [](Offset) { return Slot{1}; });
             } else if constexpr (weighs) {
@@ -227,6 +240,16 @@ private:
                 sums_.add(members, begin, end, [q = weight](Offset) { return q; });
             }
         }
+        if constexpr (is_full && !counts && !weighs) add_maps();
+    }
+
+    // Adds the bitmaps that are waiting. All leaves are added in the order of trees, so that sums are
+    // the same to the last bit as those of lists.
+    void add_maps() {
+        if (maps_.empty()) return;
+        sums_.add(maps_, map_weights_);
+        maps_.clear();
+        map_weights_.clear();
     }
 
     // From sums to proximities. An entry that is zero in the type of the result is no entry.
@@ -236,8 +259,8 @@ private:
             product_.scale * (product_.query.by_row.empty() ? 1.0 : product_.query.by_row[row]);
         Offset size = 0;
         bool finite = true;
-        const auto keep = [&](SampleId place, double value) {  // written always, kept if not zero
-            places[size] = place;
+        const auto keep = [&](SampleId id, double value) {  // written always, kept if not zero
+            places[size] = id;
             values[size] = static_cast<Value>(value);
             finite &= is_finite(values[size]);
             size += values[size] != Value{0};
@@ -249,21 +272,33 @@ private:
         };
         if (plan_.oob) {
             const std::uint16_t* shared = count_shared_oob(row);
-            sums_.drain([&](SampleId place, Slot sum) {
-                keep(place, shared[place] > 0 ? weighed(place, sum) / shared[place] : 0.0);
+            drain([&](SampleId place, SampleId id, Slot sum) {
+                keep(id, shared[place] > 0 ? weighed(place, sum) / shared[place] : 0.0);
             });
         } else if (product_.divides_by_shared_oob()) {
             const auto* mine = product_.query_oob.of(row);
             const auto& theirs = product_.reference_oob;
-            sums_.drain([&](SampleId place, Slot sum) {
+            drain([&](SampleId place, SampleId id, Slot sum) {
                 const int shared = shared_oob_trees(mine, theirs.of(place), theirs.words_per_sample);
-                keep(place, shared > 0 ? weighed(place, sum) / shared : 0.0);
+                keep(id, shared > 0 ? weighed(place, sum) / shared : 0.0);
             });
         } else {
-            sums_.drain([&](SampleId place, Slot sum) { keep(place, weighed(place, sum)); });
+            drain([&](SampleId place, SampleId id, Slot sum) { keep(id, weighed(place, sum)); });
         }
         require_finite<Value>(finite);
         return size;
+    }
+
+    // Calls visit(place, id, sum) for the sums of the row. The id is the sample if the plan says that
+    // entries come as samples, and the place if not.
+    template <class Visit>
+    void drain(Visit&& visit) {
+        if constexpr (!is_full) {
+            if (plan_.ascending) {
+                return sums_.drain_in_order(product_.reference.sample_at, plan_.place_of, visit);
+            }
+        }
+        sums_.drain([&](SampleId place, Slot sum) { visit(place, place, sum); });
     }
 
     // In how many trees each sample is out of bag together with the row.
@@ -283,18 +318,20 @@ private:
     }
 
     Offset put_diagonal(Offset row, SampleId* places, Value* values, Offset size) {
-        const SampleId own = product_.own[row];
-        if (own < 0) return size;
+        if (product_.own[row] < 0) return size;
+        const bool in_order = is_full || plan_.ascending;
+        const SampleId own = plan_.place_of.empty() ? product_.own[row]
+                                                    : product_.reference.sample_at[product_.own[row]];
         const auto value = static_cast<Value>(product_.diagonal[row]);
         require_finite<Value>(is_finite(value));
-        // Full rows stay in order; in others the last entry takes the place of one that goes.
-        const Offset at = is_full ? std::lower_bound(places, places + size, own) - places
-                                  : std::find(places, places + size, own) - places;
+        // Entries stay in order where they are; if not, the last one fills a gap.
+        const Offset at = in_order ? std::lower_bound(places, places + size, own) - places
+                                   : std::find(places, places + size, own) - places;
         const bool is_there = at < size && places[at] == own;
         if (value == Value{0}) {
             if (!is_there) return size;
             --size;
-            if (is_full) {
+            if (in_order) {
                 std::copy(places + at + 1, places + size + 1, places + at);
                 std::copy(values + at + 1, values + size + 1, values + at);
             } else {
@@ -320,6 +357,7 @@ private:
     RowEntries entries_, next_entries_;
     std::vector<Visit> visits_;
     std::vector<const Word*> maps_;
+    std::vector<double> map_weights_;
     BitmapSums bitmap_sums_{0};
     FullRowAccumulator<std::uint16_t> shared_{0};
 };
@@ -364,7 +402,7 @@ inline Offset choose_block_size(const Product& product) {
 template <class Value, class MakeReducer>
 void for_each_row(const Product& product, Loop loop, int n_threads, const Monitor& monitor,
                   MakeReducer&& make_reducer) {
-    const auto plan = RowPlan::of(product, loop, n_threads, monitor);
+    const auto plan = RowPlan::of(product, loop, false, n_threads, monitor);
     auto make_worker = [&] {
         return [&, reducer = make_reducer(), computer = detail::make_row_computer<Value>(product, plan),
                 buffer = RowBuffer<Value>()](Offset begin, Offset end, const auto& poll) mutable {

@@ -13,6 +13,7 @@ using Word = std::uint64_t;
 
 struct PlaneKernels {
     const char* name;
+    int doubles;  // in a vector
 
     // planes(p, :) = bit p of Σ over groups g of 2^g Σ over maps of the group. Maps are given by
     // pointers to their first word, group after group; group g ends at ends[g]. n_words is a multiple
@@ -34,6 +35,11 @@ struct PlaneKernels {
     // Writes the sum in each column, n_words · 64 of them. There are at most 16 planes.
     void (*read)(const Word* planes, std::int64_t stride, int n_planes, std::int64_t n_words,
                  std::uint16_t* sums);
+
+    // Adds weights[m] to the sums in the columns of map m, for all m in order: the result is the same
+    // to the last bit as that of additions one by one.
+    void (*add_weights)(const Word* const* maps, const double* weights, int n_maps,
+                        std::int64_t n_words, double* sums);
 };
 
 // The kernels for the best instruction set of this processor, or for the one that the environment

@@ -4,7 +4,7 @@
 // without a branch. A leaf points at itself, so samples of a group may arrive at different depths.
 // Groups of samples walk together to keep many loads in flight, and blocks of samples stay on one
 // tree while its nodes are in cache. Samples that share a leaf of the first tree walk side by side:
-// they take much the same paths down the others, to about the same depth.
+// they take much the same paths down the others, to about the same depth. Of equal samples, one walks.
 #pragma once
 
 #include <algorithm>
@@ -221,23 +221,40 @@ public:
         return std::max<Offset>(even_blocks(n_groups, most, n_threads), 8) * route_group;
     }
 
-    // Takes the rows order[begin .. end), or begin .. end where there is no order.
+    // Takes the rows begin .. end.
+    void fill(Offset begin, Offset end) {
+        clear(end - begin);
+        for (Offset row = begin; row < end; ++row) read(row, row - begin);
+        finish(end - begin);
+    }
+
+    // Takes the rows order[begin .. end). Rows that are equal to the one before are taken once:
+    // row i is at `slot_of[i - begin]`.
     void fill(std::span<const std::int32_t> order, Offset begin, Offset end) {
-        n_groups = (end - begin + route_group - 1) / route_group;
-        values_.assign(static_cast<std::size_t>(n_groups * route_group * n_features_), 0.0f);
+        clear(end - begin);
+        slot_of.resize(static_cast<std::size_t>(end - begin));
+        Offset n_slots = 0;
         for (Offset i = begin; i < end; ++i) {
-            const Offset row = order.empty() ? i : order[i];
-            float* to = values_.data() + (i - begin) * n_features_;
-            if (samples_.is_sparse()) {
-                for (auto e = samples_.offsets[row]; e < samples_.offsets[row + 1]; ++e) {
-                    to[samples_.columns[e]] += samples_.values[e];
-                }
+            read(order[i], n_slots);
+            if (n_slots > 0 && are_equal(n_slots - 1, n_slots)) {
+                std::fill_n(at(n_slots), n_features_, 0.0f);
             } else {
-                std::copy_n(samples_.values.data() + row * samples_.n_features, samples_.n_features,
-                            to);
+                ++n_slots;
             }
+            slot_of[i - begin] = n_slots - 1;
         }
-        has_missing_ = std::any_of(values_.begin(), values_.end(), [](float x) { return x != x; });
+        finish(n_slots);
+    }
+
+    // A number that equal rows share.
+    std::uint64_t hash(Offset slot) const {
+        constexpr std::uint64_t odd = 0x9E3779B97F4A7C15;
+        std::uint64_t hash = 0;
+        for (Offset f = 0; f < n_features_; ++f) {
+            hash = (hash ^ std::bit_cast<std::uint32_t>(at(slot)[f])) * odd;
+            hash ^= hash >> 32;
+        }
+        return hash;
     }
 
     // Calls visit(first row of group, packed nodes reached) for each group sent down one tree.
@@ -258,8 +275,38 @@ public:
     }
 
     Offset n_groups = 0;
+    std::vector<Offset> slot_of;
 
 private:
+    float* at(Offset slot) { return values_.data() + slot * n_features_; }
+    const float* at(Offset slot) const { return values_.data() + slot * n_features_; }
+
+    bool are_equal(Offset slot, Offset other) const {
+        const auto n_bytes = static_cast<std::size_t>(n_features_) * sizeof(float);
+        return std::memcmp(at(slot), at(other), n_bytes) == 0;
+    }
+
+    void clear(Offset n_rows) {
+        const Offset n_slots = (n_rows + route_group - 1) / route_group * route_group;
+        values_.assign(static_cast<std::size_t>(n_slots * n_features_), 0.0f);
+    }
+
+    void read(Offset row, Offset slot) {
+        float* to = at(slot);
+        if (samples_.is_sparse()) {
+            for (auto e = samples_.offsets[row]; e < samples_.offsets[row + 1]; ++e) {
+                to[samples_.columns[e]] += samples_.values[e];
+            }
+        } else {
+            std::copy_n(samples_.values.data() + row * samples_.n_features, samples_.n_features, to);
+        }
+    }
+
+    void finish(Offset n_slots) {
+        n_groups = (n_slots + route_group - 1) / route_group;
+        has_missing_ = std::any_of(values_.begin(), values_.end(), [](float x) { return x != x; });
+    }
+
     const SampleRows& samples_;
     Offset n_features_;
     std::vector<float> values_;
@@ -268,14 +315,16 @@ private:
 
 }  // namespace detail
 
-// The order of the samples by their leaf in the first tree.
+// The order of the samples by their leaf in the first tree. Equal samples are side by side.
 inline std::vector<std::int32_t> order_by_first_tree(const RouteTable& table, const SampleRows& samples,
                                                      int n_threads, const Monitor& monitor) {
     std::vector<std::int32_t> leaf(static_cast<std::size_t>(samples.n_rows));
+    std::vector<std::uint64_t> hash(leaf.size());
     const Offset block_rows = detail::DenseBlock::rows_at_once(samples, n_threads);
     for_each_block(samples.n_rows, block_rows, n_threads, monitor, [&] {
         return [&, block = detail::DenseBlock(samples)](Offset begin, Offset end, const auto&) mutable {
-            block.fill({}, begin, end);
+            block.fill(begin, end);
+            for (Offset i = begin; i < end; ++i) hash[i] = block.hash(i - begin);
             block.walk(table, 0, [&](Offset row, const auto& at) {
                 for (Offset i = 0; i < std::min(detail::route_group, end - begin - row); ++i) {
                     leaf[begin + row + i] = table.leaf_of_node[at[i]];
@@ -288,6 +337,14 @@ inline std::vector<std::int32_t> order_by_first_tree(const RouteTable& table, co
     std::partial_sum(next.begin(), next.end(), next.begin());
     std::vector<std::int32_t> order(leaf.size());
     for (std::size_t i = 0; i < leaf.size(); ++i) order[next[leaf[i]]++] = static_cast<std::int32_t>(i);
+    for_each_block(static_cast<Offset>(next.size()) - 1, 64, n_threads, monitor, [&] {
+        return [&](Offset begin, Offset end, const auto&) {
+            for (Offset l = begin; l < end; ++l) {  // next[l] is now the end of leaf l
+                std::sort(order.begin() + (l == 0 ? 0 : next[l - 1]), order.begin() + next[l],
+                          [&](auto a, auto b) { return hash[a] < hash[b]; });
+            }
+        };
+    });
     return order;
 }
 
@@ -306,7 +363,7 @@ void route(const RouteTable& table, const SampleRows& samples, LeafId* leaves, i
     for_each_block(samples.n_rows, block_rows, n_threads, monitor, [&] {
         return [&, block = detail::DenseBlock(samples), found = std::vector<LeafId>()](
                    Offset begin, Offset end, const auto& poll) mutable {
-            block.fill(order, begin, end);
+            order.empty() ? block.fill(begin, end) : block.fill(order, begin, end);
             // Rows are put together here before they go to their places far apart.
             found.resize(static_cast<std::size_t>(block.n_groups * route_group * n_trees));
             for (Offset tree = 0; tree < n_trees; ++tree) {
@@ -321,7 +378,8 @@ void route(const RouteTable& table, const SampleRows& samples, LeafId* leaves, i
                 });
             }
             for (Offset i = begin; i < end; ++i) {
-                std::copy_n(found.data() + (i - begin) * n_trees, n_trees,
+                const Offset slot = order.empty() ? i - begin : block.slot_of[i - begin];
+                std::copy_n(found.data() + slot * n_trees, n_trees,
                             leaves + (order.empty() ? i : order[i]) * n_trees);
             }
         };

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include "leafkernel/plane_kernels.hpp"
 #include "leafkernel/views.hpp"
 
 namespace leafkernel {
@@ -60,6 +63,30 @@ public:
         n_used_ = 0;
     }
 
+    // Does the same in the order of samples: calls visit(place, sample, sum). A bitmap of the samples
+    // is faster than sorting them where more than a few in a hundred are in use.
+    template <class Visit>
+    void drain_in_order(std::span<const SampleId> sample_at, std::span<const SampleId> place_of,
+                        Visit&& visit) {
+        constexpr Offset bits = 64;
+        samples_.resize((slots_.size() + bits - 1) / bits);
+        for (Offset i = 0; i < n_used_; ++i) {
+            const SampleId sample = sample_at[used_[i]];
+            samples_[sample / bits] |= Word{1} << sample % bits;
+        }
+        for (std::size_t w = 0; w < samples_.size(); ++w) {
+            for (Word left = samples_[w]; left != 0; left &= left - 1) {
+                const auto sample = static_cast<SampleId>(w * bits + std::countr_zero(left));
+                const SampleId place = place_of[sample];
+                const Slot sum = slots_[place];
+                slots_[place] = Slot{0};
+                visit(place, sample, sum);
+            }
+            samples_[w] = 0;
+        }
+        n_used_ = 0;
+    }
+
     void clear() {
         for (Offset i = 0; i < n_used_; ++i) slots_[used_[i]] = Slot{0};
         n_used_ = 0;
@@ -73,6 +100,7 @@ private:
 
     std::vector<Slot> slots_;  // all zero between rows
     std::vector<SampleId> used_;
+    std::vector<Word> samples_;  // all zero between rows
     Offset n_used_ = 0;
 };
 
@@ -91,6 +119,12 @@ public:
         for (Offset m = begin; m < end; ++m) {
             slots[members[m]] = static_cast<Slot>(slots[members[m]] + value_at(m));
         }
+    }
+
+    // Adds weights[m] to the slots of bitmap m, for all m in order.
+    void add(const std::vector<const Word*>& maps, const std::vector<double>& weights) {
+        plane_kernels().add_weights(maps.data(), weights.data(), static_cast<int>(maps.size()),
+                                    static_cast<std::int64_t>(slots_.size() / 64), slots_.data());
     }
 
     Offset n_used() const { return n_samples_; }

@@ -1,5 +1,5 @@
-// How to sum the rows of a product. Where leaves are large, rows are nearly full, and sums that are
-// counts come from bitmaps of the large leaves. All ways give the same numbers.
+// How to sum the rows of a product. Where leaves are large, rows are nearly full, and large leaves are
+// added as bitmaps. All ways give the same numbers.
 #pragma once
 
 #include <algorithm>
@@ -102,15 +102,18 @@ private:
 
 // The smallest leaf for which a bitmap takes less time than a list, if all that are larger have one,
 // too, within the memory there is for them.
-inline Offset smallest_bitmap(const LeafLists& lists) {
+inline Offset smallest_bitmap(const Product& product) {
+    const LeafLists& lists = product.reference;
     const Offset n = lists.n_samples();
+    // Counts are added in planes, hundreds at once, and weights as doubles, a vector at once.
+    const Offset worthwhile = product.counts() ? n / 256 : 2 * n / (3 * plane_kernels().doubles);
     const Offset most_maps = most_bitmap_bytes / (8 * words_for(n));
     std::vector<Offset> sizes;
     for (Offset leaf = 0; leaf < lists.n_leaves(); ++leaf) {
         const Offset size = lists.leaf_size(leaf);
-        if (size > n / 256) sizes.push_back(size);
+        if (size > worthwhile) sizes.push_back(size);
     }
-    if (static_cast<Offset>(sizes.size()) <= most_maps) return n / 256 + 1;
+    if (static_cast<Offset>(sizes.size()) <= most_maps) return worthwhile + 1;
     std::nth_element(sizes.begin(), sizes.begin() + most_maps, sizes.end(), std::greater<>());
     return sizes[static_cast<std::size_t>(most_maps)] + 1;
 }
@@ -119,24 +122,30 @@ inline Offset smallest_bitmap(const LeafLists& lists) {
 
 // Made once for all threads.
 struct RowPlan {
-    bool full = false;                             // entries come in the order of places, most of them
-    bool ascending = false;                        // which is the order of samples
-    std::unique_ptr<detail::LeafBitmaps> bitmaps;  // of large leaves, where sums are counts
+    bool full = false;               // nearly all samples have an entry: every place is visited
+    bool ascending = false;          // entries come as samples in order, not as places in any order
+    std::vector<SampleId> place_of;  // where places must be brought in order
+    std::unique_ptr<detail::LeafBitmaps> bitmaps;  // of large leaves
     std::unique_ptr<detail::OobBitmaps> oob;
 
-    static RowPlan of(const Product& product, Loop loop, int n_threads, const Monitor& monitor) {
+    static RowPlan of(const Product& product, Loop loop, bool sorted, int n_threads,
+                      const Monitor& monitor) {
         RowPlan plan;
         const auto& lists = product.reference;
-        if (!are_full(product, loop)) return plan;
-        plan.full = true;
+        plan.full = are_full(product, loop);
+        if (!plan.full) {
+            plan.ascending = sorted && have_many(product);
+            if (plan.ascending) plan.place_of = places(lists);
+            return plan;
+        }
         plan.ascending = is_in_order(lists);
         const Monitor quiet = [&](Offset) {
             if (monitor) monitor(0);
         };
         if (!takes_bitmaps(product)) return plan;
         plan.bitmaps = std::make_unique<detail::LeafBitmaps>(
-            lists, 0, lists.n_samples(), 1, detail::smallest_bitmap(lists), n_threads, quiet);
-        if (product.divides_by_shared_oob()) {
+            lists, 0, lists.n_samples(), 1, detail::smallest_bitmap(product), n_threads, quiet);
+        if (product.divides_by_shared_oob() && product.counts()) {
             plan.oob = std::make_unique<detail::OobBitmaps>(product.reference_oob, lists.n_samples(),
                                                             n_threads, quiet);
         }
@@ -147,8 +156,9 @@ struct RowPlan {
     static Offset bytes(const Product& product, Loop loop) {
         if (!are_full(product, loop) || !takes_bitmaps(product)) return 0;
         const auto& lists = product.reference;
-        const Offset least = detail::smallest_bitmap(lists);
-        Offset n_maps = product.reference_oob.words_per_sample * detail::bits_per_word;
+        const Offset least = detail::smallest_bitmap(product);
+        Offset n_maps = 0;
+        if (product.counts()) n_maps += product.reference_oob.words_per_sample * detail::bits_per_word;
         for (Offset leaf = 0; leaf < lists.n_leaves(); ++leaf) n_maps += lists.leaf_size(leaf) >= least;
         return n_maps * detail::words_for(lists.n_samples()) * Offset{sizeof(Word)};
     }
@@ -158,9 +168,22 @@ private:
         return std::is_sorted(lists.sample_at.begin(), lists.sample_at.end());
     }
 
+    static std::vector<SampleId> places(const LeafLists& lists) {
+        std::vector<SampleId> place_of(lists.sample_at.size());
+        for (SampleId place = 0; place < lists.n_samples(); ++place) {
+            place_of[lists.sample_at[place]] = place;
+        }
+        return place_of;
+    }
+
     static bool takes_bitmaps(const Product& product) {
-        return product.counts() && product.query.incidence.longest <= detail::most_visits &&
-               is_in_order(product.reference);
+        return product.reference.weights.all_one() &&
+               product.query.incidence.longest <= detail::most_visits && is_in_order(product.reference);
+    }
+
+    // Whether rows have so many entries that looking at 64 samples at a time finds some.
+    static bool have_many(const Product& product) {
+        return 64 * detail::mean_collisions(product) > product.reference.n_samples();
     }
 
     // Whether some rows have so many collisions that visiting every slot costs less than listing them.
