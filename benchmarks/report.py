@@ -62,10 +62,13 @@ def write(path):
     results = Results(known["records"])
     plot(results, "seconds", "seconds", "benchmark-time.png")
     plot(results, "beyond", "peak memory, GB", "benchmark-memory.png")
+    again = json.loads((Path(__file__).parent / "matrix_again.json").read_text())
     template = (Path(__file__).parent / "page.md").read_text()
     parts = {
         "machine": machine(known["machine"]),
         "matrix": matrix_table(results),
+        "machine again": machine(again["machine"]),
+        "matrix again": matrix_table(Results(again["records"])),
         "product": product_table(results),
         "leaves": leaves_table(results),
         "memory": memory_table(results),
