@@ -85,7 +85,7 @@ def test_a_pipeline_and_labels(iris):
 def test_schemes_of_draws_refuse(iris, forest, scheme):
     X, y = iris
     prox = ForestProximity(forest, scheme).fit(X, y)
-    with pytest.raises(ValueError, match=f"{scheme}.*no tree was trained on new ones; use 'kerf'"):
+    with pytest.raises(ValueError, match=f"{scheme}.*new samples have none. Use 'kerf'"):
         prox.extend(X[:3], y[:3])
 
 
@@ -111,7 +111,7 @@ def test_what_is_wrong_is_said_and_nothing_changes(iris, forest):
 
 def test_leaves_that_nobody_knew_are_refused():
     prox = ForestProximity.from_leaves([[0, 1], [2, 1], [2, 3]])
-    with pytest.raises(ValueError, match="sample 1 reaches a leaf that no sample of fit reached"):
+    with pytest.raises(ValueError, match="X\\[1\\] reaches a leaf that no training sample reached"):
         prox.extend([[0, 3], [0, 7]])
     prox.extend([[0, 3]])
     expected = ForestProximity.from_leaves([[0, 1], [2, 1], [2, 3], [0, 3]])

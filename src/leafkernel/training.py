@@ -266,8 +266,8 @@ def class_codes(y: Any, scheme: WeightScheme, forest: FittedForest) -> npt.NDArr
     kind = "structured" if np.asarray(y).dtype.names else type_of_target(y)
     if kind not in ("binary", "multiclass"):
         raise ValueError(
-            f"y must contain one class label for each sample with weight_scheme={scheme.name!r}; "
-            f"its type is {kind!r}."
+            f"weight_scheme={scheme.name!r} needs class labels, but y is {kind}. Pass one label "
+            "for each sample."
         )
     codes: npt.NDArray[np.intp] = np.unique(np.asarray(y).ravel(), return_inverse=True)[1].ravel()
     return codes

@@ -156,8 +156,8 @@ def averages(training: Training, leaf: Array, leaf_offsets: Array, name: str) ->
     mean = float(np.average(y, weights=weights))
     if abs(base - mean) > 1e-5 * max(float(np.std(y)), abs(mean) * 0.1):
         raise Unavailable(
-            f"{name} has the base score {base:.6g}, but the mean of the targets is {mean:.6g}; "
-            "train it with the mean as base score"
+            f"{name} has the base score {base:.6g}, not the mean of the targets, {mean:.6g}; train "
+            "it with the mean as base score"
         )
     training.kept = []
     retrace(training, leaf, leaf_offsets, name)
