@@ -429,7 +429,11 @@ def test_leaves_of_another_number_of_trees():
 @pytest.mark.parametrize(
     ("params", "error", "message"),
     [
-        ({"weight_scheme": "gap"}, ValueError, "'gap' needs in-bag weights, but from_leaves got none"),
+        (
+            {"weight_scheme": "gap"},
+            ValueError,
+            "'gap' needs in-bag weights, but from_leaves got none",
+        ),
         ({"weight_scheme": "boosted"}, ValueError, "'boosted' needs tree weights, but from_leaves"),
         ({"weight_scheme": "ih", "y": [0, 1]}, ValueError, "'ih' needs tree paths"),
         ({"weight_scheme": "gap", "in_bag": [[1, 1]]}, ValueError, r"in_bag has shape \(1, 2\)"),

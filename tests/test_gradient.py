@@ -295,7 +295,10 @@ def test_models_of_other_samples_are_refused(rng):
         (GradientBoostingRegressor(loss="absolute_error", **SMALL), "medians of residuals"),
         (GradientBoostingRegressor(loss="quantile", **SMALL), "quantiles of residuals"),
         (HistGradientBoostingRegressor(loss="absolute_error", **HIST), "medians of residuals"),
-        (GradientBoostingRegressor(init=LinearRegression(), **SMALL), "different initial score for each"),
+        (
+            GradientBoostingRegressor(init=LinearRegression(), **SMALL),
+            "different initial score for each",
+        ),
         (GradientBoostingRegressor(subsample=0.5, **SMALL), "train it with an integer"),
         (GradientBoostingRegressor(n_iter_no_change=2, **SMALL), "train it with an integer"),
         (HistGradientBoostingRegressor(monotonic_cst=[1, 0, 0], **HIST), "monotonic constraints"),
