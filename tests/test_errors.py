@@ -140,11 +140,11 @@ def test_forgotten_sample_weight_is_noticed(iris, rng):
         with pytest.raises(ValueError, match="sample_weight differs from the one"):
             ForestProximity(forest).fit(X, y, sample_weight=weight[::-1])
     else:
-        with pytest.raises(ValueError, match="sample_weight, if one was used there"):
+        with pytest.raises(ValueError, match="and the sample_weight of that fit"):
             ForestProximity(forest).fit(X, y)
     if not hasattr(forest, "_sample_weight"):  # a small difference is noticed too
         weight[3] *= 1.01
-        with pytest.raises(ValueError, match="do not add up"):
+        with pytest.raises(ValueError, match="these are not the samples"):
             ForestProximity(forest).fit(X, y, sample_weight=weight)
 
 
@@ -187,7 +187,7 @@ def test_boosted_without_tree_weights(iris):
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ([1, 2], "30 trees; give one weight for each"),
+        ([1, 2], r"30 trees\. Pass one weight for each"),
         ([-1] * 30, "nonnegative"),
         ([np.nan] * 30, "finite"),
         ([0] * 30, "all zero"),
@@ -268,9 +268,9 @@ def test_custom_scheme_with_unknown_needs(forest, iris):
 
 
 def test_too_many_neighbors(prox, iris):
-    with pytest.raises(ValueError, match="n_neighbors=150, but there are only 149"):
+    with pytest.raises(ValueError, match="n_neighbors=150 is too large: there are only 149"):
         prox.kneighbors(n_neighbors=150)
-    with pytest.raises(ValueError, match="n_neighbors=151, but there are only 150"):
+    with pytest.raises(ValueError, match="n_neighbors=151 is too large: there are only 150"):
         prox.kneighbors(iris[0], 151)
     assert prox.kneighbors(iris[0], 150)[1].shape == (150, 150)
     for bad in (0, -3):
@@ -373,7 +373,7 @@ def test_rows_without_mass_have_no_average(iris):
     ("values", "error", "message"),
     [
         (np.zeros(10), ValueError, "values has 10 rows, but there are 150 training samples"),
-        (np.array(["a"] * 150), TypeError, "values must be numeric; .* average their indicators"),
+        (np.array(["a"] * 150), TypeError, "values must be numeric; .* use class indicators"),
         (np.full(150, np.nan), ValueError, "NaN or infinity"),
         (np.zeros((150, 2, 2)), ValueError, "1 or 2 dimensions"),
     ],
@@ -432,7 +432,7 @@ def test_leaves_of_another_number_of_trees():
         (
             {"weight_scheme": "gap"},
             ValueError,
-            "'gap' needs in-bag weights, but from_leaves got none",
+            "'gap' needs in-bag weights, but from_leaves",
         ),
         ({"weight_scheme": "boosted"}, ValueError, "'boosted' needs tree weights, but from_leaves"),
         ({"weight_scheme": "ih", "y": [0, 1]}, ValueError, "'ih' needs tree paths"),

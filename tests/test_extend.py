@@ -96,14 +96,14 @@ def test_what_is_wrong_is_said_and_nothing_changes(iris, forest):
     for args, error, words in [
         ((X[90:],), ValueError, "y is missing"),
         ((X[90:], y[90:99]), ValueError, r"shape \(9,\), but 60 new samples need \(60,\)"),
-        ((X[90:], y[90:].astype(str)), TypeError, "give the same kind"),
+        ((X[90:], y[90:].astype(str)), TypeError, "Pass the same type"),
         ((X[90:, :2], y[90:]), ValueError, "2 features"),
     ]:
         with pytest.raises(error, match=words):
             prox.extend(*args)
     assert_array_equal(prox.proximity().toarray(), before)
     plain = ForestProximity(forest, "kerf").fit(X)
-    with pytest.raises(ValueError, match="fit was given no targets"):
+    with pytest.raises(ValueError, match="fit got no targets"):
         plain.extend(X[:2], y[:2])
     with pytest.raises(ValueError, match="fitted on 150 samples, but X has 152"):
         plain.extend(X[:2]).reweigh("gap", X=np.r_[X, X[:2]])

@@ -112,7 +112,7 @@ def test_features_are_checked_after_they_are_renamed(iris, kind, feature):
     with pytest.raises(ValueError, match="must contain column indices; got dtype float64"):
         ForestProximity(model, "uniform").fit(X, y)
     model.estimators_features_ = [features[:0] for features in broken]
-    with pytest.raises(ValueError, match="a feature that its ensemble did not give"):
+    with pytest.raises(ValueError, match="a feature that is not in estimators_features_"):
         ForestProximity(model, "uniform").fit(X, y)
 
 

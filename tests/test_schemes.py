@@ -351,9 +351,7 @@ def test_factors_give_what_the_array_of_their_products_gives(iris, factors, engi
 
 
 def test_old_names_of_what_a_scheme_declares_still_work():
-    with pytest.warns(
-        FutureWarning, match="separable was renamed .* by divides_by_shared_oob = True"
-    ):
+    with pytest.warns(FutureWarning, match="separable was renamed .* divides_by_shared_oob = True"):
 
         class Old(Uniform):
             separable = False

@@ -126,6 +126,6 @@ def _windows_available() -> int:
         )
 
     status = MemoryStatus(length=ctypes.sizeof(MemoryStatus))
-    windll: Any = getattr(ctypes, "windll")  # noqa: B009 - exists on Windows alone
+    windll: Any = getattr(ctypes, "windll")  # noqa: B009 - exists only on Windows
     windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status))
     return int(status.available_physical)

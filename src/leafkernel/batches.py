@@ -273,6 +273,14 @@ class Batches:
         ------
         Batch
             Rows. No batch is empty.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from leafkernel import Batches
+        >>> batches = Batches.from_arrays(np.zeros((5, 2)), batch_rows=2)
+        >>> [len(batch.X) for batch in batches.rows_from(3)]
+        [2]
         """
         n_rows = skip
         for batch in self._read(skip):
@@ -306,6 +314,14 @@ class Batches:
         -------
         ndarray, csr_array or tuple of ndarray
             The concatenated results.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from leafkernel import Batches
+        >>> batches = Batches.from_arrays(np.arange(6.0).reshape(3, 2), batch_rows=2)
+        >>> batches.joined(lambda X: X.sum(axis=1)).tolist()
+        [1.0, 5.0, 9.0]
         """
         found: list[Any] = [compute(batch.X) for batch in self]
         if not found:

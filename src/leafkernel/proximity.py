@@ -1380,10 +1380,10 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         n, n_trees, n_leaves = self.n_samples_fit_, self.n_trees_, self.n_leaves_
         symmetric = self.kernel_.is_symmetric
         return {
-            "training rows": f"{n:,}",
+            "training samples": f"{n:,}",
             "features": f"{self.n_features_in_:,}",
             "trees": f"{n_trees:,}",
-            "leaves": f"{n_leaves:,} ({n * n_trees / n_leaves:.3g} rows in each)",
+            "leaves": f"{n_leaves:,} ({n * n_trees / n_leaves:.3g} samples per leaf)",
             "proximities": f"{self.scheme_.name}, {'symmetric' if symmetric else 'not symmetric'}",
         }
 

@@ -18,7 +18,16 @@ from leafkernel.product import Product
 
 @dataclass(frozen=True)
 class ReferenceEngine:
-    """Computes dense rows of P leaf by leaf, in float64. All results are taken from these rows."""
+    """Computes dense rows of P leaf by leaf, in float64. Use it to check other engines.
+
+    Examples
+    --------
+    >>> from leafkernel import ForestProximity
+    >>> leaves = [[1, 4], [1, 5], [2, 5]]
+    >>> prox = ForestProximity.from_leaves(leaves, engine="reference", dtype="float64")
+    >>> prox.proximity().toarray().round(3).tolist()
+    [[1.0, 0.5, 0.0], [0.5, 1.0, 0.5], [0.0, 0.5, 1.0]]
+    """
 
     n_threads: int = 1  # part of the interface, not used
     key: ClassVar[str] = "reference"

@@ -58,6 +58,13 @@ def fit_if_needed(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
     -------
     estimator
         The fitted ensemble.
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from leafkernel.forests import fit_if_needed
+    >>> fit_if_needed(RandomForestClassifier(5), [[0.0], [1.0]], [0, 1], None).n_classes_
+    2
     """
     if isinstance(estimator, type):
         raise TypeError(
@@ -140,6 +147,13 @@ def is_fitted(estimator: Any) -> bool:
     -------
     bool
         Whether it is fitted.
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from leafkernel.forests import is_fitted
+    >>> is_fitted(RandomForestClassifier())
+    False
     """
     kind = type(estimator)  # the class, because instances may define __getattr__
     if not (hasattr(kind, "fit") and hasattr(kind, "get_params")):

@@ -177,7 +177,7 @@ class FittedForest(ABC):
         whole = self.in_bag(None, y, sample_weight, leaf, n_threads=n_threads)
         return InBag(whole.weights[:, trees], whole.is_oob[:, trees])
 
-    def check_in_bag(  # noqa: B027 - most forests cannot tell
+    def check_in_bag(  # noqa: B027 - most forests cannot check
         self, masses: Array, *, n_threads: int = 1
     ) -> None:
         """Raise an error if the in-bag weights in each leaf do not match the fitted trees."""

@@ -144,6 +144,12 @@ def check_leaves(leaves: Any, *, n_trees: int | None = None) -> npt.NDArray[np.i
     -------
     ndarray of int64 of shape (n, T)
         The leaf ids.
+
+    Examples
+    --------
+    >>> from leafkernel.forests import check_leaves
+    >>> check_leaves([[0.0, 1.0], [1.0, 1.0]]).tolist()
+    [[0, 1], [1, 1]]
     """
     if issparse(leaves):
         raise TypeError("leaves must be a dense array; got a sparse matrix. Use leaves.toarray().")
