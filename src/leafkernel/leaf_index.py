@@ -69,7 +69,7 @@ class Samples(FieldsState):
 
     A weight scheme gets it as ``samples``. It has the attributes ``leaf``, ``in_bag``, ``is_oob``,
     ``n_oob_trees``, ``features``, ``labels`` and ``contributions``. Most of them must be declared
-    in ``needs``; see :class:`WeightScheme`.
+    in ``needs``; see ``WeightScheme``.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ class ForestStats(FieldsState):
     A weight scheme gets it as ``forest``. It has the attributes ``n_trees``, ``n_leaves``,
     ``leaf_mass``, ``in_bag_mass``, ``tree_weights``, ``base_scores``, ``tree_outputs`` and
     ``output_labels``, and the method ``path_features``. Most of them must be declared in ``needs``;
-    see :class:`WeightScheme`.
+    see ``WeightScheme``.
 
     Parameters
     ----------

@@ -113,8 +113,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
 
     Two samples are similar if the trees of a forest send them to the same leaves. A weight scheme
     defines how much each shared leaf counts. The proximities of all pairs form a sparse matrix
-    P = Q Wᵀ. They are exact, for training samples and for new data. The full matrix is computed
-    only by :meth:`proximity`; the other methods work without it.
+    P = Q Wᵀ. They are exact, for training samples and for new data. Only :meth:`proximity` builds
+    the full matrix in memory.
 
     Without ``X``, training samples are compared using their out-of-bag trees, if the scheme uses
     out-of-bag trees. Any ``X`` that you pass is treated as new data.
@@ -127,7 +127,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         one works as well, and so does any object with a method ``leaves(X)``; see
         :class:`leafkernel.forests.Forest`. A fitted forest is used as it is. An unfitted forest is
         cloned and fitted. As for every meta-estimator, :func:`sklearn.base.clone` of this object
-        returns an unfitted forest; use ``sklearn.frozen.FrozenEstimator`` to keep it fitted.
+        has an unfitted forest; use ``sklearn.frozen.FrozenEstimator`` to keep it fitted.
     weight_scheme : str, callable or WeightScheme, default="gap"
         The rule that weights shared leaves: ``"gap"``, ``"uniform"`` (or ``"original"``),
         ``"kerf"``, ``"oob"``, ``"oob_separable"``, ``"boosted"``, ``"ih"`` or ``"gradient"``; a

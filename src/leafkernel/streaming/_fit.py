@@ -225,7 +225,7 @@ class BatchFitter:
             max(self.limit // (64 * max(n_rows, 1)), 1),
         )
         done = int(work.state.get("trees", 0))
-        with progress_bar("draws", n_trees, enabled=self.progress, unit="tree") as on_progress:
+        with progress_bar("in-bag", n_trees, enabled=self.progress, unit="tree") as on_progress:
             while done < n_trees:
                 trees = slice(done, min(done + at_once, n_trees))
                 bag = self.forest.in_bag_of_trees(
