@@ -208,7 +208,9 @@ def test_all_tree_weights_zero_warns(diabetes):
 
 
 def test_unknown_scheme_suggests_the_nearest(iris):
-    with pytest.raises(ValueError, match=r"'gab'. Did you mean 'gap'\?.*Use one of 'uniform'"):
+    with pytest.raises(
+        ValueError, match=r"'gab' is unknown. Did you mean 'gap'\?.*Use one of 'uniform'"
+    ):
         ForestProximity(RandomForestClassifier(), "gab").fit(*iris)
     with pytest.raises(TypeError, match="must be a name, a function"):
         ForestProximity(RandomForestClassifier(), 7).fit(*iris)
@@ -330,7 +332,7 @@ def test_not_a_forest(iris):
 @pytest.mark.parametrize("what", ["query_map", "reference_map", "operator"])
 def test_exact_oob_has_no_maps(forest, iris, what):
     prox = ForestProximity(forest, "oob").fit(*iris)
-    with pytest.raises(ValueError, match="use 'oob_separable'"):
+    with pytest.raises(ValueError, match="Use 'oob_separable'"):
         getattr(prox, what)()
 
 

@@ -95,7 +95,7 @@ def test_what_is_wrong_is_said_and_nothing_changes(iris, forest):
     before = prox.proximity().toarray()
     for args, error, words in [
         ((X[90:],), ValueError, "y is missing"),
-        ((X[90:], y[90:99]), ValueError, r"shape \(9,\), but 60 new samples need \(60,\)"),
+        ((X[90:], y[90:99]), ValueError, r"must have shape \(60,\) for 60 new samples; got \(9,\)"),
         ((X[90:], y[90:].astype(str)), TypeError, "Pass the same type"),
         ((X[90:, :2], y[90:]), ValueError, "2 features"),
     ]:

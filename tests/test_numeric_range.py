@@ -104,7 +104,7 @@ def test_weights_that_float32_cannot_hold_give_exact_products_where_those_fit(le
 @pytest.mark.parametrize("method", ["proximity", "kneighbors", "query_map"])
 def test_proximities_that_float32_cannot_hold_are_refused(leaves, form, method):
     prox = ForestProximity.from_leaves(leaves, weight_scheme=constant(1e39, form))
-    with pytest.raises(OverflowError, match=r"too large for float32\. Use dtype=np\.float64"):
+    with pytest.raises(OverflowError, match=r"too large for float32[.;] [Uu]se dtype=np\.float64"):
         getattr(prox, method)()
     in_double = ForestProximity.from_leaves(
         leaves, weight_scheme=constant(1e39, form), dtype=np.float64

@@ -125,7 +125,7 @@ def test_an_unknown_or_ambiguous_label_is_refused(prox, split):
     with pytest.raises(ValueError, match=r"row='same' is not a position. .* not unique, so use"):
         explain_prediction(twice, row="same")
     assert explain_prediction(twice, row=3).sample.endswith("(position 3)")
-    with pytest.raises(ValueError, match="row must be one training sample"):
+    with pytest.raises(ValueError, match="row must be a single training sample"):
         explain_prediction(twice, row=[3])
 
 

@@ -276,7 +276,7 @@ def test_values_without_a_plain_form_are_refused(iris, tmp_path):
     targets = np.empty(150, dtype=object)
     targets[:] = [complex(c) for c in y]
     prox = ForestProximity(forest, "kerf").fit(X, targets)
-    with pytest.raises(TypeError, match="targets holds values of types complex"):
+    with pytest.raises(TypeError, match="targets contains values of type complex"):
         prox.save(tmp_path)
     assert not list(tmp_path.iterdir())  # nothing is left of it
 

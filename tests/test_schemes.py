@@ -358,7 +358,7 @@ def test_old_names_of_what_a_scheme_declares_still_work():
 
     assert Old().divides_by_shared_oob
     assert not Old().separable
-    with pytest.warns(FutureWarning, match="sets equal_diagonal, .* write own_proximity = 1.0"):
+    with pytest.warns(FutureWarning, match="equal_diagonal was renamed .* own_proximity = 1.0"):
 
         class Equal(Kerf):
             equal_diagonal = True

@@ -199,7 +199,7 @@ def test_what_is_wrong_is_said(table, forest, parquet, tmp_path):
     with pytest.raises(FileNotFoundError, match="no Parquet file"):
         Batches.from_parquet(tmp_path / "nothing")
     prox.fit(batches)
-    with pytest.raises(ValueError, match=r"as \.parquet or \.npy"):
+    with pytest.raises(ValueError, match=r"end in \.parquet or \.npy"):
         prox.write_neighbors(tmp_path / "out.csv")
     with pytest.raises(ValueError, match="written as a Parquet file"):
         prox.write_proximity(tmp_path / "out.npy")
@@ -449,7 +449,7 @@ def test_targets_stay_with_their_rows_and_what_they_are(table, forest):
     X, y = table[NAMES], table["y"].to_numpy()
     prox = ForestProximity(forest, "kerf")
     shifted = [(X[:100], y[:99]), (X[100:200], y[99:200])]
-    with pytest.raises(ValueError, match="the batch at row 0 has 100 rows, but 99 targets"):
+    with pytest.raises(ValueError, match="y of the batch at row 0 has 99 targets"):
         prox.fit(Batches.from_function(lambda: shifted))
     with pytest.raises(ValueError, match="n_rows=500, but 200 rows were read"):
         prox.fit(Batches.from_function(lambda: [X[:200]], n_rows=500))
