@@ -214,7 +214,7 @@ def test_unknown_scheme_suggests_the_nearest(iris):
         ForestProximity(RandomForestClassifier(), "gab").fit(*iris)
     with pytest.raises(TypeError, match="must be a name, a function"):
         ForestProximity(RandomForestClassifier(), 7).fit(*iris)
-    with pytest.raises(TypeError, match=r"give an instance of it: InstanceHardness\(\)"):
+    with pytest.raises(TypeError, match=r"Pass an instance: InstanceHardness\(\)"):
         ForestProximity(RandomForestClassifier(), InstanceHardness).fit(*iris)
 
 

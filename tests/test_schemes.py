@@ -370,7 +370,7 @@ def test_old_names_of_what_a_scheme_declares_still_work():
         divides_by_shared_oob = False
 
     assert New().separable
-    with pytest.raises(TypeError, match="sets separable; set divides_by_shared_oob instead"):
+    with pytest.raises(TypeError, match="separable was renamed to divides_by_shared_oob"):
 
         class Computed(Uniform):
             @property

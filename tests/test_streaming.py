@@ -458,7 +458,7 @@ def test_targets_stay_with_their_rows_and_what_they_are(table, forest):
         prox.fit(Batches.from_function(lambda: once))
     numbers = np.array([1, 2] * 750, dtype=object)
     assert prox.fit(Batches.from_arrays(X, numbers)).y_.dtype.kind == "i"
-    with pytest.raises(TypeError, match="type int, str cannot be written"):
+    with pytest.raises(TypeError, match="type int, str, which cannot be written"):
         prox.fit(Batches.from_arrays(X, np.array([1, "a"] * 750, dtype=object)))
     with pytest.raises(TypeError, match="numeric in some batches"):
         prox.fit(Batches.from_function(lambda: [(X[:10], y[:10]), (X[10:20], np.arange(10))]))

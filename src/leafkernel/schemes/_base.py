@@ -114,8 +114,7 @@ class WeightScheme(ABC):
                 value = vars(cls)[old]
                 if not isinstance(value, bool):
                     raise TypeError(
-                        f"{old} of {cls.__name__} must be True or False; got {value!r}. Set {new} "
-                        "instead."
+                        f"{old} was renamed to {new}. Define {new} in {cls.__name__} instead."
                     )
                 warnings.warn(
                     f"{old} was renamed to {new}. In {cls.__name__}, replace {old} = {value} by "
