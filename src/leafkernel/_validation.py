@@ -110,8 +110,8 @@ def check_row_numbers(name: str, rows: Any, n_samples: int) -> npt.NDArray[np.in
         raise TypeError(f"{name} must contain integers; got dtype {array.dtype}.")
     if array.size and (array.min() < 0 or array.max() >= n_samples):
         raise ValueError(
-            f"{name} must be positions of training samples, from 0 to {n_samples - 1}; got "
-            f"{array[(array < 0) | (array >= n_samples)][0]}."
+            f"{name} must be between 0 and {n_samples - 1}, the positions of the training samples; "
+            f"got {array[(array < 0) | (array >= n_samples)][0]}."
         )
     return array.astype(np.int64)
 
