@@ -38,7 +38,7 @@ LIBRARIES = {
 }
 REASONS = {
     "has none: its trees are fitted to residuals": "residuals",
-    "weighs the samples anew": "reweighed",
+    "reweights the samples": "reweighed",
     "every tree saw every sample": "no bootstrap",
     "saw every sample": "one tree",
     "does not keep which samples": "draws not kept",

@@ -132,15 +132,15 @@ def test_largest_weights_of_both_signs(rng, monkeypatch):
 @pytest.mark.parametrize(
     ("model", "reason"),
     [
-        (GradientBoostingRegressor(subsample=0.5, random_state=0), "drew some of the samples"),
+        (GradientBoostingRegressor(subsample=0.5, random_state=0), "was trained with subsampling"),
         (GradientBoostingRegressor(loss="huber"), "not trained with squared loss"),
         (GradientBoostingRegressor(loss="absolute_error"), "medians"),
-        (GradientBoostingRegressor(init="zero"), "not with the mean of the targets"),
+        (GradientBoostingRegressor(init="zero"), "not the mean of the targets"),
         (GradientBoostingClassifier(n_estimators=3), "not trained with squared loss"),
         (lightgbm.LGBMRegressor(verbose=-1, reg_alpha=5.0), "not proportional"),
         (lightgbm.LGBMRegressor(verbose=-1, max_delta_step=0.1), "not proportional"),
-        (xgboost.XGBRegressor(base_score=0.0), "starts with 0, not with the mean"),
-        (xgboost.XGBRegressor(subsample=0.5), "drew some of the samples"),
+        (xgboost.XGBRegressor(base_score=0.0), "the base score 0, not the mean"),
+        (xgboost.XGBRegressor(subsample=0.5), "was trained with subsampling"),
         (
             catboost.CatBoostRegressor(iterations=3, leaf_estimation_iterations=3, **QUIET),
             "several steps",

@@ -74,7 +74,7 @@ def unexpected(*_, **__):
         (ValueError("not from us"), 1, "--traceback"),
         (MemoryError(), 3, "--max-rows"),
         (KeyboardInterrupt(), 130, "interrupted"),
-        (ImportError("install it with: pip install 'leafkernel[embedding]'"), 1, "[embedding]"),
+        (ImportError("Install it with: pip install 'leafkernel[embedding]'"), 1, "[embedding]"),
     ],
 )
 def test_what_was_not_expected(numbers, monkeypatch, error, exit_code, said):

@@ -89,7 +89,7 @@ def test_a_forest_of_ones_own_is_checked():
         def leaves(self, X):
             return np.zeros((3, 2), dtype=int)
 
-    with pytest.raises(ValueError, match="leaves of 3 samples for an X of 60"):
+    with pytest.raises(ValueError, match="returned 3 rows, but X has 60 samples"):
         ForestProximity(ThreeRows(), "uniform").fit(X)
 
     class Lost(Centers):

@@ -305,7 +305,7 @@ def test_what_does_not_work_says_so(both, iris, spread, forest, tmp_path):
         LeafPCA(lazy).fit(X)
     with pytest.raises(ValueError, match="is not fitted"):
         ForestProximity(clone(forest)).fit(X, y)
-    with pytest.raises(ValueError, match="compares the training samples"):
+    with pytest.raises(ValueError, match="needs all training samples in one process"):
         ForestProximity(forest, "ih").fit(X, y)
     with pytest.raises(ValueError, match="expecting 4 features"):
         lazy.kneighbors(da.zeros((5, 3)))
@@ -313,7 +313,7 @@ def test_what_does_not_work_says_so(both, iris, spread, forest, tmp_path):
         lazy.kneighbors(da.zeros(5))
     with pytest.raises(ValueError, match="n_neighbors=150"):
         lazy.kneighbors(n_neighbors=150)
-    with pytest.raises(TypeError, match="learns its leaves"):
+    with pytest.raises(TypeError, match="has no list of its leaves"):
         ForestProximity(type("Own", (), {"leaves": lambda self, X: X})(), "kerf").fit(X, y)
     with pytest.raises(ValueError, match="has no rows"):
         ForestProximity(forest, "kerf").fit(X[:0])
@@ -325,7 +325,7 @@ def test_other_samples_than_those_of_the_forest_are_refused(spread, forest):
     X, y = spread
     with pytest.raises(ValueError, match="was fitted on 150 samples, but X has 140"):
         ForestProximity(forest).fit(X[:140], y[:140])
-    with pytest.raises(ValueError, match="do not add up"):
+    with pytest.raises(ValueError, match="these are not the samples"):
         ForestProximity(forest).fit(X[::-1], y[::-1])
     with pytest.raises(ValueError, match="y has 40 rows"):
         ForestProximity(forest, "kerf").fit(X, y[:40])

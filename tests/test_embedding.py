@@ -313,7 +313,7 @@ def test_errors(wine):
         LeafEmbedding(method="spektral").fit(X, y)
     with pytest.raises(ValueError, match="source must be one of"):
         LeafEmbedding(source="graph").fit(X, y)
-    with pytest.raises(ValueError, match="use 'oob_separable'"):
+    with pytest.raises(ValueError, match="Use 'oob_separable'"):
         LeafPCA("oob", random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="parameters of method='pca' must be one of 'solver'"):
         LeafEmbedding(parameters={"perplexity": 3}).fit(X, y)

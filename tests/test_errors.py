@@ -140,11 +140,11 @@ def test_forgotten_sample_weight_is_noticed(iris, rng):
         with pytest.raises(ValueError, match="sample_weight differs from the one"):
             ForestProximity(forest).fit(X, y, sample_weight=weight[::-1])
     else:
-        with pytest.raises(ValueError, match="sample_weight, if one was used there"):
+        with pytest.raises(ValueError, match="and the sample_weight of that fit"):
             ForestProximity(forest).fit(X, y)
     if not hasattr(forest, "_sample_weight"):  # a small difference is noticed too
         weight[3] *= 1.01
-        with pytest.raises(ValueError, match="do not add up"):
+        with pytest.raises(ValueError, match="these are not the samples"):
             ForestProximity(forest).fit(X, y, sample_weight=weight)
 
 
@@ -159,7 +159,7 @@ def test_sample_weight_of_a_wrong_length(forest, iris, scheme):
 def test_class_weights_need_y(iris):
     X, y = iris
     forest = RandomForestClassifier(**TREES, class_weight="balanced_subsample").fit(X, y)
-    with pytest.raises(ValueError, match="need y; pass the y that it was fitted on"):
+    with pytest.raises(ValueError, match="Pass the y that the forest was fitted on"):
         ForestProximity(forest).fit(X)
 
 
@@ -187,7 +187,7 @@ def test_boosted_without_tree_weights(iris):
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ([1, 2], "30 trees; give one weight for each"),
+        ([1, 2], r"30 trees\. Pass one weight for each"),
         ([-1] * 30, "nonnegative"),
         ([np.nan] * 30, "finite"),
         ([0] * 30, "all zero"),
@@ -202,17 +202,19 @@ def test_bad_tree_weights(iris, weights, message):
 def test_all_tree_weights_zero_warns(diabetes):
     X, y = diabetes
     forest = GradientBoostingRegressor(n_estimators=2)
-    with pytest.warns(LeafkernelWarning, match="every tree weight is zero"):
+    with pytest.warns(LeafkernelWarning, match="All tree weights are zero"):
         prox = ForestProximity(forest, "boosted").fit(X, np.ones(len(y)))
     assert prox.proximity().nnz == 0
 
 
 def test_unknown_scheme_suggests_the_nearest(iris):
-    with pytest.raises(ValueError, match=r"'gab'. Did you mean 'gap'\?.*Known schemes: 'uniform'"):
+    with pytest.raises(
+        ValueError, match=r"'gab' is unknown. Did you mean 'gap'\?.*Use one of 'uniform'"
+    ):
         ForestProximity(RandomForestClassifier(), "gab").fit(*iris)
     with pytest.raises(TypeError, match="must be a name, a function"):
         ForestProximity(RandomForestClassifier(), 7).fit(*iris)
-    with pytest.raises(TypeError, match=r"give an instance of it: InstanceHardness\(\)"):
+    with pytest.raises(TypeError, match=r"Pass an instance: InstanceHardness\(\)"):
         ForestProximity(RandomForestClassifier(), InstanceHardness).fit(*iris)
 
 
@@ -263,14 +265,14 @@ def test_custom_scheme_with_unknown_needs(forest, iris):
         return samples.leaf
 
     scheme.needs = {"inbag"}
-    with pytest.raises(ValueError, match=r"needs \['inbag'\], which is unknown"):
+    with pytest.raises(ValueError, match=r"contains unknown values: \['inbag'\]"):
         ForestProximity(forest, scheme).fit(*iris)
 
 
 def test_too_many_neighbors(prox, iris):
-    with pytest.raises(ValueError, match="n_neighbors=150, but there are only 149"):
+    with pytest.raises(ValueError, match="n_neighbors=150 is too large: there are only 149"):
         prox.kneighbors(n_neighbors=150)
-    with pytest.raises(ValueError, match="n_neighbors=151, but there are only 150"):
+    with pytest.raises(ValueError, match="n_neighbors=151 is too large: there are only 150"):
         prox.kneighbors(iris[0], 151)
     assert prox.kneighbors(iris[0], 150)[1].shape == (150, 150)
     for bad in (0, -3):
@@ -300,7 +302,7 @@ def test_too_many_neighbors(prox, iris):
         (
             {"weight_scheme": "kerf", "diagonal": "adjusted"},
             ValueError,
-            "'gap' alone, not for 'kerf'",
+            "only for weight_scheme='gap'; got 'kerf'",
         ),
     ],
 )
@@ -321,7 +323,7 @@ def test_y_of_another_length(forest, iris):
 def test_not_a_forest(iris):
     with pytest.raises(TypeError, match=r"forest must be one of RandomForest.*CatBoost.*SVC\(\)"):
         ForestProximity(SVC()).fit(*iris)
-    with pytest.raises(TypeError, match=r"give an instance of it: RandomForestClassifier\(\)"):
+    with pytest.raises(TypeError, match=r"Pass an instance: RandomForestClassifier\(\)"):
         ForestProximity(RandomForestClassifier).fit(*iris)
     with pytest.raises(TypeError, match="forest must be one of"):
         ForestProximity("forest").fit(*iris)
@@ -330,7 +332,7 @@ def test_not_a_forest(iris):
 @pytest.mark.parametrize("what", ["query_map", "reference_map", "operator"])
 def test_exact_oob_has_no_maps(forest, iris, what):
     prox = ForestProximity(forest, "oob").fit(*iris)
-    with pytest.raises(ValueError, match="use 'oob_separable'"):
+    with pytest.raises(ValueError, match="Use 'oob_separable'"):
         getattr(prox, what)()
 
 
@@ -364,7 +366,7 @@ def test_rows_without_mass_have_no_average(iris):
     X, y = iris
     with pytest.warns(LeafkernelWarning):
         prox = ForestProximity(RandomForestClassifier(3, random_state=0)).fit(X, y)
-    with pytest.warns(LeafkernelWarning, match="of 150 rows have no proximity"):
+    with pytest.warns(LeafkernelWarning, match="of 150 samples have proximity 0"):
         average = prox.weighted_average(y)
     assert np.isnan(average).sum() == (prox.proximity().sum(axis=1) == 0).sum()
 
@@ -373,7 +375,7 @@ def test_rows_without_mass_have_no_average(iris):
     ("values", "error", "message"),
     [
         (np.zeros(10), ValueError, "values has 10 rows, but there are 150 training samples"),
-        (np.array(["a"] * 150), TypeError, "values must be numeric; .* average their indicators"),
+        (np.array(["a"] * 150), TypeError, "values must be numeric; .* use class indicators"),
         (np.full(150, np.nan), ValueError, "NaN or infinity"),
         (np.zeros((150, 2, 2)), ValueError, "1 or 2 dimensions"),
     ],
@@ -401,14 +403,14 @@ def test_bad_block_size_is_told_at_once(prox):
         (np.zeros((2, 2, 2), int), ValueError, "must have shape"),
         (np.zeros((0, 3), int), ValueError, "empty"),
         ([[1, -2]], ValueError, "nonnegative; found -2"),
-        ([[1.5, 2.0]], ValueError, "whole numbers"),
-        ([[np.nan, 2.0]], ValueError, "whole numbers"),
+        ([[1.5, 2.0]], ValueError, "leaves must be integers"),
+        ([[np.nan, 2.0]], ValueError, "leaves must be integers"),
         ([["a", "b"]], TypeError, "must be integers"),
         ([[True, False]], TypeError, "must be integers"),
-        ([[1e19, 2e19]], ValueError, "the id 2000.*type float64 run together"),
-        (np.array([[2**24, 5]], dtype=np.float32), ValueError, "type float32 run together"),
-        (np.array([[2**11, 5]], dtype=np.float16), ValueError, "type float16 run together"),
-        (np.array([[2**63, 5]], dtype=np.uint64), ValueError, "type uint64 run together"),
+        ([[1e19, 2e19]], ValueError, "the id 2000.*dtype float64 must be below"),
+        (np.array([[2**24, 5]], dtype=np.float32), ValueError, "dtype float32 must be below"),
+        (np.array([[2**11, 5]], dtype=np.float16), ValueError, "dtype float16 must be below"),
+        (np.array([[2**63, 5]], dtype=np.uint64), ValueError, "dtype uint64 must be below"),
         (csr_array([[1, 2]]), TypeError, "sparse matrix"),
     ],
 )
@@ -429,7 +431,11 @@ def test_leaves_of_another_number_of_trees():
 @pytest.mark.parametrize(
     ("params", "error", "message"),
     [
-        ({"weight_scheme": "gap"}, ValueError, "'gap' needs in-bag weights, but from_leaves was"),
+        (
+            {"weight_scheme": "gap"},
+            ValueError,
+            "'gap' needs in-bag weights, but from_leaves",
+        ),
         ({"weight_scheme": "boosted"}, ValueError, "'boosted' needs tree weights, but from_leaves"),
         ({"weight_scheme": "ih", "y": [0, 1]}, ValueError, "'ih' needs tree paths"),
         ({"weight_scheme": "gap", "in_bag": [[1, 1]]}, ValueError, r"in_bag has shape \(1, 2\)"),
@@ -446,8 +452,8 @@ def test_bad_companions_of_leaves(params, error, message):
 @pytest.mark.parametrize(
     ("scheme", "y_change", "message"),
     [
-        (InstanceHardness(), lambda y: None, "needs class labels; pass y"),
-        (InstanceHardness(), lambda y: y + 0.5, "y is continuous"),
+        (InstanceHardness(), lambda y: None, "needs class labels. Pass y"),
+        (InstanceHardness(), lambda y: y + 0.5, "needs class labels, but y is continuous"),
         (InstanceHardness(k=0), None, "k must be at least 1"),
         (InstanceHardness(neighbors="tree"), None, "neighbors must be one of 'all', 'leaf'"),
         (InstanceHardness(max_reference=0), None, "max_reference must be at least 1"),
@@ -461,7 +467,7 @@ def test_bad_instance_hardness(forest, iris, scheme, y_change, message):
 
 def test_instance_hardness_refuses_regressors(diabetes):
     X, y = diabetes
-    with pytest.raises(ValueError, match="RandomForestRegressor predicts numbers"):
+    with pytest.raises(ValueError, match="RandomForestRegressor is a regressor"):
         ForestProximity(RandomForestRegressor(**TREES), "ih").fit(X, np.round(y))
 
 
@@ -469,7 +475,7 @@ def test_instance_hardness_refuses_missing_values(iris):
     X, y = iris
     X = X.copy()
     X[0, 0] = np.nan
-    with pytest.raises(ValueError, match="'ih' measures distances, so X must be finite"):
+    with pytest.raises(ValueError, match="X contains NaN or infinity, but weight_scheme='ih'"):
         ForestProximity(RandomForestClassifier(**TREES), "ih").fit(X, y)
 
 

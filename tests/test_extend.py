@@ -85,7 +85,7 @@ def test_a_pipeline_and_labels(iris):
 def test_schemes_of_draws_refuse(iris, forest, scheme):
     X, y = iris
     prox = ForestProximity(forest, scheme).fit(X, y)
-    with pytest.raises(ValueError, match=f"{scheme}.*no tree was trained on new ones; use 'kerf'"):
+    with pytest.raises(ValueError, match=f"{scheme}.*new samples have none. Use 'kerf'"):
         prox.extend(X[:3], y[:3])
 
 
@@ -95,15 +95,15 @@ def test_what_is_wrong_is_said_and_nothing_changes(iris, forest):
     before = prox.proximity().toarray()
     for args, error, words in [
         ((X[90:],), ValueError, "y is missing"),
-        ((X[90:], y[90:99]), ValueError, r"shape \(9,\), but 60 new samples need \(60,\)"),
-        ((X[90:], y[90:].astype(str)), TypeError, "give the same kind"),
+        ((X[90:], y[90:99]), ValueError, r"must have shape \(60,\) for 60 new samples; got \(9,\)"),
+        ((X[90:], y[90:].astype(str)), TypeError, "Pass the same type"),
         ((X[90:, :2], y[90:]), ValueError, "2 features"),
     ]:
         with pytest.raises(error, match=words):
             prox.extend(*args)
     assert_array_equal(prox.proximity().toarray(), before)
     plain = ForestProximity(forest, "kerf").fit(X)
-    with pytest.raises(ValueError, match="fit was given no targets"):
+    with pytest.raises(ValueError, match="fit got no targets"):
         plain.extend(X[:2], y[:2])
     with pytest.raises(ValueError, match="fitted on 150 samples, but X has 152"):
         plain.extend(X[:2]).reweigh("gap", X=np.r_[X, X[:2]])
@@ -111,7 +111,7 @@ def test_what_is_wrong_is_said_and_nothing_changes(iris, forest):
 
 def test_leaves_that_nobody_knew_are_refused():
     prox = ForestProximity.from_leaves([[0, 1], [2, 1], [2, 3]])
-    with pytest.raises(ValueError, match="sample 1 reaches a leaf that no sample of fit reached"):
+    with pytest.raises(ValueError, match="X\\[1\\] reaches a leaf that no training sample reached"):
         prox.extend([[0, 3], [0, 7]])
     prox.extend([[0, 3]])
     expected = ForestProximity.from_leaves([[0, 1], [2, 1], [2, 3], [0, 3]])

@@ -185,13 +185,13 @@ def test_classes_are_chosen_by_label(iris):
     )
     powers = np.exp(scores)
     assert_allclose(powers / powers.sum(axis=1, keepdims=True), model.predict_proba(X))
-    with pytest.raises(ValueError, match=r"score for each of \['a', 'b', 'c'\].*output='a'"):
+    with pytest.raises(ValueError, match=r"several outputs: \['a', 'b', 'c'\].*output='a'"):
         fit(model, X, names)
     with pytest.raises(ValueError, match=r"output='d' is not an output.*\['a', 'b', 'c'\]"):
         fit(model, X, names, output="d")
     two = GradientBoostingClassifier(**SMALL).fit(X, names == "b")
     assert fit(two, X, names == "b", output=True).base_score_ == pytest.approx(np.log(0.5))
-    with pytest.raises(ValueError, match="one score, that of its second class"):
+    with pytest.raises(ValueError, match="one output: its second class"):
         fit(two, X, names == "b", output=False)
 
 
@@ -252,16 +252,16 @@ def test_what_does_not_work_is_said(rng):
     y = X[:, 0] + rng.normal(size=60)
     model = GradientBoostingRegressor(**SMALL).fit(X, y)
     prox = fit(model, X, y)
-    with pytest.raises(ValueError, match="negative weights, which make no average"):
+    with pytest.raises(ValueError, match="negative weights, so averages are not defined"):
         prox.weighted_average(y)
-    with pytest.raises(ValueError, match="new samples had none; use 'kerf'"):
+    with pytest.raises(ValueError, match=r"new samples have none\. Use 'kerf'"):
         prox.extend(X, y)
-    with pytest.raises(ValueError, match="does not work with batches"):
+    with pytest.raises(ValueError, match="does not work with Batches"):
         ForestProximity(model, "gradient").fit(Batches.from_arrays(X, y, batch_rows=30))
     with pytest.raises(AttributeError, match="weight_scheme='gradient'"):
         _ = ForestProximity(model, "kerf").fit(X, y).base_score_
     dask = pytest.importorskip("dask.array")
-    with pytest.raises(ValueError, match="all of them in one process"):
+    with pytest.raises(ValueError, match="all samples in one process"):
         ForestProximity(model, "gradient").fit(dask.from_array(X), dask.from_array(y))
 
 
@@ -295,7 +295,10 @@ def test_models_of_other_samples_are_refused(rng):
         (GradientBoostingRegressor(loss="absolute_error", **SMALL), "medians of residuals"),
         (GradientBoostingRegressor(loss="quantile", **SMALL), "quantiles of residuals"),
         (HistGradientBoostingRegressor(loss="absolute_error", **HIST), "medians of residuals"),
-        (GradientBoostingRegressor(init=LinearRegression(), **SMALL), "another score for each"),
+        (
+            GradientBoostingRegressor(init=LinearRegression(), **SMALL),
+            "different initial score",
+        ),
         (GradientBoostingRegressor(subsample=0.5, **SMALL), "train it with an integer"),
         (GradientBoostingRegressor(n_iter_no_change=2, **SMALL), "train it with an integer"),
         (HistGradientBoostingRegressor(monotonic_cst=[1, 0, 0], **HIST), "monotonic constraints"),

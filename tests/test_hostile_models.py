@@ -95,7 +95,7 @@ def test_what_is_no_tree_is_refused(iris, kind):
         missing_go_to_left=np.zeros(3, dtype=np.uint8),
     )
     np.ravel(forest.estimators_)[1].tree_ = stranger
-    with pytest.raises(TypeError, match="keeps a StandardScaler as its tree_"):
+    with pytest.raises(TypeError, match="must be a Tree of scikit-learn; got StandardScaler"):
         ForestProximity(forest, "uniform").fit(X, y)
 
 
@@ -109,10 +109,10 @@ def test_features_are_checked_after_they_are_renamed(iris, kind, feature):
     with pytest.raises(ValueError, match="a feature that X does not have"):
         ForestProximity(model, "uniform").fit(X, y)
     model.estimators_features_ = [features + 0.5 for features in broken]
-    with pytest.raises(ValueError, match="must hold numbers of columns; got dtype float64"):
+    with pytest.raises(ValueError, match="must contain column indices; got dtype float64"):
         ForestProximity(model, "uniform").fit(X, y)
     model.estimators_features_ = [features[:0] for features in broken]
-    with pytest.raises(ValueError, match="a feature that its ensemble did not give"):
+    with pytest.raises(ValueError, match="a feature that is not in estimators_features_"):
         ForestProximity(model, "uniform").fit(X, y)
 
 

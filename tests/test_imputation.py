@@ -562,7 +562,7 @@ def test_refuses_what_is_fitted(iris):
     ):
         with pytest.raises(ValueError, match="trains its forest anew in every iteration"):
             ProximityImputer(proximity).fit(X, y)
-    with pytest.raises(TypeError, match="give an instance"):
+    with pytest.raises(TypeError, match="Pass an instance"):
         ProximityImputer(RandomForestClassifier).fit(X, y)
 
 

@@ -104,7 +104,7 @@ def test_the_limit_holds_where_the_forecast_is_wrong():
     leaves[sampled] = 0
     prox = ForestProximity.from_leaves(leaves, max_memory="20MB", n_jobs=2)
     assert prox.forecast().fits
-    with pytest.raises(MemoryError, match=r"more than max_memory \(20.0 MB\); use kneighbors\(\)"):
+    with pytest.raises(MemoryError, match=r"more than max_memory \(20.0 MB\)\. Use kneighbors\(\)"):
         prox.proximity()
     assert prox.set_params(max_memory="200MB").proximity().data.nbytes > 20 * 2**20
 

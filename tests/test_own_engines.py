@@ -172,5 +172,5 @@ def test_the_error_says_what_an_engine_lacks():
         def prepare(self, index):
             return index
 
-    with pytest.raises(TypeError, match="which lacks apply, collisions, n_threads, nearest"):
+    with pytest.raises(TypeError, match="which has no apply, collisions, n_threads, nearest"):
         ForestProximity.from_leaves(LEAVES, engine=Half())

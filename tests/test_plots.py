@@ -192,7 +192,7 @@ def test_what_counts_as_classes(y, is_classes):
         ((np.zeros((5, 2)), [1, 2]), {}, "y has 2 entries, but there are 5 samples"),
         ((np.zeros((5, 2)), [1, 2, 3, 4, np.nan]), {}, "y holds NaN"),
         ((np.zeros((5, 2)),), {"components": (0, 2)}, "components must be two of the 2"),
-        ((np.zeros((5, 2)),), {"prototypes": [5]}, "prototypes must lie between 0 and 4"),
+        ((np.zeros((5, 2)),), {"prototypes": [5]}, "prototypes must be between 0 and 4"),
         ((np.zeros((5, 2)),), {"highlight": [True]}, "highlight is a mask of shape"),
         ((np.zeros((5, 2)),), {"y_new": [1]}, "y_new is for the samples in new"),
         (

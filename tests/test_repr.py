@@ -25,8 +25,8 @@ def test_text(prox):
     first, second = repr(prox).split("\n")
     assert first == repr(ForestProximity(prox.forest))
     assert second == (
-        f"fitted, training rows: 150, features: 4, trees: 40, leaves: {prox.n_leaves_} "
-        f"({150 * 40 / prox.n_leaves_:.3g} rows in each), proximities: gap, not symmetric"
+        f"fitted, training samples: 150, features: 4, trees: 40, leaves: {prox.n_leaves_} "
+        f"({150 * 40 / prox.n_leaves_:.3g} samples per leaf), proximities: gap, not symmetric"
     )
 
 

@@ -95,7 +95,7 @@ def test_what_the_forest_does_not_have_is_refused(iris):
     prox = ForestProximity(ExtraTreesClassifier(10, random_state=0), "kerf").fit(X, y)
     with pytest.raises(ValueError, match="'gap' needs in-bag weights, but ExtraTrees"):
         prox.reweigh("gap")
-    with pytest.raises(ValueError, match="'ih' looks at the training samples themselves; pass X"):
+    with pytest.raises(ValueError, match="'ih' needs the features of the training"):
         prox.reweigh("ih")
     with pytest.raises(ValueError, match="X has 20 rows, but there are 150 training samples"):
         prox.reweigh("ih", X=X[:20])

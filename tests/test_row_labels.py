@@ -122,10 +122,10 @@ def test_an_unknown_or_ambiguous_label_is_refused(prox, split):
         explain_prediction(prox, row=unknown)
     doubled = X.set_axis(["same"] * 3 + [*X.index[3:]], axis=0)
     twice = ForestProximity(prox.forest_).fit(doubled, y)
-    with pytest.raises(ValueError, match=r"row='same' is no position. .* not unique, so ask"):
+    with pytest.raises(ValueError, match=r"row='same' is not a position. .* not unique, so use"):
         explain_prediction(twice, row="same")
     assert explain_prediction(twice, row=3).sample.endswith("(position 3)")
-    with pytest.raises(ValueError, match="row must be one training sample"):
+    with pytest.raises(ValueError, match="row must be a single training sample"):
         explain_prediction(twice, row=[3])
 
 

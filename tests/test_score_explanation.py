@@ -249,5 +249,5 @@ def test_links():
     assert str(Link.read("logistic 2")) == "logistic 2.0"
     assert Link.read(str(Link("exp"))) == Link("exp")
     assert_allclose(Link("square").predictions([[-2.0]]), [[-4.0]])
-    with pytest.raises(ValueError, match="unknown link 'probit'"):
+    with pytest.raises(ValueError, match="link='probit' is unknown"):
         Link.read("probit")

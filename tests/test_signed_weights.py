@@ -135,10 +135,10 @@ def test_schemes_that_do_not_declare_it_are_refused():
     class Undeclared(Signed):
         signed = False
 
-    with pytest.raises(ValueError, match=r"negative weights.*unless the scheme has signed = True"):
+    with pytest.raises(ValueError, match=r"negative weights.*set signed = True"):
         ForestProximity.from_leaves(np.arange(40)[:, None], weight_scheme=Undeclared("by_leaf", 0))
     prox = ForestProximity.from_leaves([[0], [0]], weight_scheme=Signed("by_leaf", 0))
-    with pytest.raises(ValueError, match="negative weights, which make no average"):
+    with pytest.raises(ValueError, match="negative weights, so averages are not defined"):
         prox.weighted_average([1, 2])
     with pytest.raises(ValueError, match="by must be one of 'value', 'magnitude'"):
         prox.kneighbors(n_neighbors=1, by="size")

@@ -174,14 +174,14 @@ def test_what_is_wrong_is_said(table, forest, parquet, tmp_path):
     batches = Batches.from_arrays(X, y)
     for prox, error, words in [
         (ForestProximity(RandomForestClassifier()), ValueError, "not fitted, and it cannot be"),
-        (ForestProximity(forest, "ih"), ValueError, "looks at the training samples themselves"),
+        (ForestProximity(forest, "ih"), ValueError, "needs the features of all training samples"),
         (ForestProximity(forest, symmetrize=True), ValueError, "symmetrize=True"),
-        (ForestProximity(forest, max_memory="20kB"), MemoryError, "smaller batches"),
+        (ForestProximity(forest, max_memory="20kB"), MemoryError, "smaller batch_rows"),
     ]:
         with pytest.raises(error, match=words):
             prox.fit(batches)
     prox = ForestProximity(forest, "kerf")
-    with pytest.raises(ValueError, match="folder is for Batches"):
+    with pytest.raises(ValueError, match="folder can only be used if X is a Batches object"):
         prox.fit(X, y, folder=tmp_path / "k")
     with pytest.raises(ValueError, match="no rows"):
         prox.fit(Batches.from_function(list))
@@ -189,19 +189,19 @@ def test_what_is_wrong_is_said(table, forest, parquet, tmp_path):
         prox.fit(Batches.from_arrays(X), y[:3])
     with pytest.raises(ValueError, match="missing values"):
         prox.fit(Batches.from_arrays(X, y.where(y.index != 700, None), batch_rows=100))
-    with pytest.raises(ValueError, match="columns change at row 9"):
+    with pytest.raises(ValueError, match="other columns from row 9"):
         prox.fit(Batches.from_function(lambda: [X[:9], X[9:20].rename(columns={"a": "z"})]))
-    with pytest.raises(ValueError, match="targets are missing from row 9"):
+    with pytest.raises(ValueError, match=r"y is missing in some batches .*row 9"):
         prox.fit(Batches.from_function(lambda: [(X[:9], y[:9]), X[9:20]]))
-    with pytest.raises(ValueError, match="has no column 'price'"):
+    with pytest.raises(ValueError, match="contains 'price', which is not in"):
         Batches.from_parquet(parquet, target="price")
     (tmp_path / "nothing").mkdir()
     with pytest.raises(FileNotFoundError, match="no Parquet file"):
         Batches.from_parquet(tmp_path / "nothing")
     prox.fit(batches)
-    with pytest.raises(ValueError, match=r"as \.parquet or \.npy"):
+    with pytest.raises(ValueError, match=r"end in \.parquet or \.npy"):
         prox.write_neighbors(tmp_path / "out.csv")
-    with pytest.raises(ValueError, match="written as Parquet"):
+    with pytest.raises(ValueError, match="written as a Parquet file"):
         prox.write_proximity(tmp_path / "out.npy")
     with pytest.raises(ValueError, match="n_neighbors=1500"):
         prox.write_neighbors(tmp_path / "out.npy", None, 1500)
@@ -449,18 +449,18 @@ def test_targets_stay_with_their_rows_and_what_they_are(table, forest):
     X, y = table[NAMES], table["y"].to_numpy()
     prox = ForestProximity(forest, "kerf")
     shifted = [(X[:100], y[:99]), (X[100:200], y[99:200])]
-    with pytest.raises(ValueError, match="the batch at row 0 has 100 rows, but 99 targets"):
+    with pytest.raises(ValueError, match="y of the batch at row 0 has 99 targets"):
         prox.fit(Batches.from_function(lambda: shifted))
-    with pytest.raises(ValueError, match="200 rows were read, but there should be 500"):
+    with pytest.raises(ValueError, match="n_rows=500, but 200 rows were read"):
         prox.fit(Batches.from_function(lambda: [X[:200]], n_rows=500))
     once = iter([X[:50], X[50:100]])
     with pytest.raises(ValueError, match="the same iterator twice"):
         prox.fit(Batches.from_function(lambda: once))
     numbers = np.array([1, 2] * 750, dtype=object)
     assert prox.fit(Batches.from_arrays(X, numbers)).y_.dtype.kind == "i"
-    with pytest.raises(TypeError, match="type int, str cannot be written"):
+    with pytest.raises(TypeError, match="type int, str, which cannot be written"):
         prox.fit(Batches.from_arrays(X, np.array([1, "a"] * 750, dtype=object)))
-    with pytest.raises(TypeError, match="some batches have numbers"):
+    with pytest.raises(TypeError, match="numeric in some batches"):
         prox.fit(Batches.from_function(lambda: [(X[:10], y[:10]), (X[10:20], np.arange(10))]))
 
 
@@ -470,12 +470,12 @@ def test_folders_of_others_are_left_alone(table, forest, tmp_path):
     for name in ("k", "out.npy.part"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "mine.txt").write_text("keep")
-    with pytest.raises(FileExistsError, match="holds other files than a saved proximity"):
+    with pytest.raises(FileExistsError, match="contains files that are not a saved proximity"):
         ForestProximity(forest).fit(Batches.from_arrays(X, y), folder=tmp_path / "k")
-    with pytest.raises(FileExistsError, match="holds other files; move them away"):
+    with pytest.raises(FileExistsError, match="contains other files"):
         prox.write_neighbors(tmp_path / "out.npy")
     (tmp_path / "o.parquet").mkdir()
-    with pytest.raises(IsADirectoryError, match="give the name of a file"):
+    with pytest.raises(IsADirectoryError, match="Pass the name of a file"):
         prox.write_neighbors(tmp_path / "o.parquet")
     with pytest.raises(ValueError, match="X has no rows"):
         prox.write_neighbors(tmp_path / "p.npy", X[:0])
@@ -489,7 +489,7 @@ def test_two_writers_of_one_result_do_not_meet(table, forest, tmp_path):
     path = tmp_path / "out.npy"
 
     def read():
-        with pytest.raises(BlockingIOError, match="is in use"):
+        with pytest.raises(BlockingIOError, match="is locked"):
             prox.write_neighbors(path, Batches.from_function(lambda: [X], name="rows"), 3)
         yield X
 

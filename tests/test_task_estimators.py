@@ -147,7 +147,7 @@ def test_missing_targets_are_refused(iris, missing):
 
 def test_numbers_are_no_classes(iris, diabetes):
     prox = ForestProximity(CLASSIFIER, "uniform").fit(*iris)
-    with pytest.raises(ValueError, match=r"y holds numbers \(\d+ different ones\), but classes"):
+    with pytest.raises(ValueError, match=r"y contains numbers \(\d+ different values\)"):
         medoids(prox, diabetes[1][:150])
 
 

@@ -71,7 +71,7 @@ def test_columns_of_no_sample_and_of_wrong_ones(iris):
     X, y = iris
     prox = ForestProximity(RandomForestClassifier(20, random_state=0), "kerf").fit(X, y)
     assert prox.proximity_to([]).shape == (150, 0)
-    with pytest.raises(ValueError, match="rows must lie between 0 and 149"):
+    with pytest.raises(ValueError, match="rows must be between 0 and 149"):
         prox.proximity_to([150])
     with pytest.raises(TypeError, match="rows must be integers"):
         prox.proximity_to([0.5])

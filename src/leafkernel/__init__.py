@@ -1,6 +1,6 @@
 """Tree ensembles as supervised similarities: exact forest proximities as sparse kernels P = Q Wᵀ.
 
-:class:`ForestProximity` is the front door.
+Start with :class:`ForestProximity`.
 """
 
 import importlib
@@ -36,7 +36,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> typing.Any:
-    """Import a public name or a module when it is first used, so that the command starts fast."""
+    """Import public names and modules on first use, so that the command line starts fast."""
     if name in _HOMES:
         value = getattr(importlib.import_module(_HOMES[name]), name)
         globals()[name] = value

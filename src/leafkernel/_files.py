@@ -1,4 +1,4 @@
-"""Write files so that a reader never sees a part of one."""
+"""Write files atomically."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import BinaryIO
 
 @contextmanager
 def open_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a file for writing bytes; it appears under its name when all of it is written.
+    """Open a file for writing bytes. It appears under its name only when it is complete.
 
-    Until then, and after an error, a file that was there stays as it was. A symbolic link is
-    followed. A file that is replaced keeps its permissions, and its owner and group where the
-    process may set them. A pipe or a device is written directly.
+    Until then, and after an error, an existing file is unchanged. Symbolic links are followed. A
+    replaced file keeps its permissions, and its owner and group if the process may set them. Pipes
+    and devices are written directly.
 
     Parameters
     ----------
@@ -35,14 +35,14 @@ def open_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     except FileNotFoundError:
         replaced = None
     flags = os.O_WRONLY | getattr(os, "O_BINARY", 0)
-    # Opened by number: given a file with a name, pandas would open that name once more.
+    # Opened by descriptor: if the file had a name, pandas would open it again by name.
     if replaced is not None and not stat.S_ISREG(replaced.st_mode):
         with os.fdopen(os.open(target, flags), "wb") as file:
             yield file
         return
-    # Short, because the name of the target may be as long as a name can be.
+    # Short, because the name of the target may already have the maximum length.
     temporary = target.with_name(f".{secrets.token_hex(6)}.part")
-    mode = 0o666 if replaced is None else 0o600  # the first is subject to the umask
+    mode = 0o666 if replaced is None else 0o600  # the umask applies to new files
     descriptor = os.open(temporary, flags | os.O_CREAT | os.O_EXCL, mode)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -56,13 +56,13 @@ def open_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def _keep_access(descriptor: int, replaced: os.stat_result) -> None:
-    """Give an open file the owner, group and permissions of the one that it will replace."""
+    """Give an open file the owner, group and permissions of the file that it replaces."""
     mode = stat.S_IMODE(replaced.st_mode)
-    with suppress(OSError):  # only root may give a file away
+    with suppress(OSError):  # only root may change the owner
         os.fchown(descriptor, replaced.st_uid, -1)
     try:
         os.fchown(descriptor, -1, replaced.st_gid)
     except OSError:
-        # Another group must not get the permissions that were meant for the old one.
+        # Another group must not get the permissions of the old group.
         mode &= ~stat.S_IRWXG | (mode & stat.S_IRWXO) << 3
     os.fchmod(descriptor, mode)

@@ -1,4 +1,4 @@
-"""Attributes that are computed when they are first read."""
+"""Attributes that are computed on first access."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ Value = TypeVar("Value")
 
 
 class lazy(Generic[Value]):  # noqa: N801 - a decorator, as functools.cached_property is
-    """A method as an attribute that is computed once and kept.
+    """Turn a method into an attribute that is computed once and stored.
 
-    It is ``functools.cached_property`` without a lock. Before Python 3.12 that one holds a lock for
-    the whole class while it computes. A process that forks meanwhile leaves its child waiting for
-    the lock forever. Two threads may compute the same value here, which costs time only.
+    This is ``functools.cached_property`` without a lock. Before Python 3.12, that one holds a lock
+    for the whole class while it computes. If the process forks meanwhile, the child waits for the
+    lock forever. Here, two threads may compute the same value, which only costs time.
     """
 
     def __init__(self, compute: Callable[[Any], Value]) -> None:
@@ -30,5 +30,5 @@ class lazy(Generic[Value]):  # noqa: N801 - a decorator, as functools.cached_pro
     def __get__(self, instance: object | None, owner: type) -> Value | lazy[Value]:
         if instance is None:
             return self
-        # Found in the object's own dictionary from now on: this method is not called again.
+        # Stored in the instance dictionary, so this method is not called again.
         return vars(instance).setdefault(self._name, self._compute(instance))  # type: ignore[no-any-return]

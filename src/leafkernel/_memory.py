@@ -1,4 +1,4 @@
-"""How much memory there is, and how to say it."""
+"""Available memory, and memory sizes as text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 def format_bytes(n_bytes: float) -> str:
-    """Write a number of bytes for a reader: ``1.5 GB``, with 1 GB = 2**30 bytes."""
+    """Return a number of bytes as text: ``1.5 GB``, with 1 GB = 2**30 bytes."""
     for unit, name in ((2**40, "TB"), (2**30, "GB"), (2**20, "MB"), (2**10, "kB")):
         if n_bytes >= unit:
             return f"{n_bytes / unit:.1f} {name}"
@@ -24,7 +24,7 @@ def format_bytes(n_bytes: float) -> str:
 
 
 def parse_bytes(limit: Any) -> int:
-    """Read a memory limit: a number of bytes, or text such as ``"500MB"`` or ``"2.5 GB"``."""
+    """Return a memory limit in bytes, given a number or text such as ``"2.5 GB"``."""
     if isinstance(limit, str):
         match = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?)i?B?\s*", limit, re.IGNORECASE)
         if match is None or match[1].count(".") > 1 or match[1] == ".":
@@ -40,20 +40,20 @@ def parse_bytes(limit: Any) -> int:
 
 
 def available_bytes() -> int:
-    """Return the memory that this process can still take, as far as the system tells."""
+    """Return the memory that is available to this process."""
     platform: str = sys.platform
     if platform.startswith("linux"):
         return min(_linux_available(), _cgroup_available())
     if platform == "win32":
         return _windows_available()
-    # macOS tells only what it has, not what is free: it compresses and swaps as needed.
+    # macOS reports only the total memory; it compresses and swaps as needed.
     return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
 
 
 def release(*arrays: Any) -> None:
-    """Let go of the memory of arrays that are mapped from files. They are read again when needed.
+    """Release the memory of memory-mapped arrays. It is read again when needed.
 
-    Other arrays stay as they are.
+    Other arrays are not affected.
     """
     for array in arrays:
         if is_mapped(array) and hasattr(mmap, "MADV_DONTNEED"):
@@ -61,7 +61,7 @@ def release(*arrays: Any) -> None:
 
 
 def is_mapped(array: Any) -> bool:
-    """Return whether an array is mapped from a file."""
+    """Return whether an array is memory-mapped."""
     return isinstance(_base_of(array), mmap.mmap)
 
 
@@ -79,7 +79,7 @@ def _linux_available() -> int:
 
 
 def _cgroup_available() -> int:
-    """Return what a container's limit leaves, or a huge number where there is none."""
+    """Return the memory left in the limit of a container, or a huge number without a limit."""
     for limit_file, usage_file in (
         ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
         (
@@ -90,7 +90,7 @@ def _cgroup_available() -> int:
         limit = _read_count(limit_file)
         usage = _read_count(usage_file)
         if limit is not None and usage is not None:
-            # Files that were read count as used, but give way to whoever needs the memory.
+            # The file cache counts as used, but can be reclaimed.
             return max(limit - usage + _reclaimable(Path(usage_file).with_name("memory.stat")), 0)
     return sys.maxsize
 
@@ -104,7 +104,7 @@ def _reclaimable(statistics: Path) -> int:
 
 
 def _read_count(path: str) -> int | None:
-    """Return the number in a file; None where there is no such file, or no number in it."""
+    """Return the number in a file, or None if there is no file or no number."""
     try:
         return int(Path(path).read_text())
     except (OSError, ValueError):
@@ -126,6 +126,6 @@ def _windows_available() -> int:
         )
 
     status = MemoryStatus(length=ctypes.sizeof(MemoryStatus))
-    windll: Any = getattr(ctypes, "windll")  # noqa: B009 - exists on Windows alone
+    windll: Any = getattr(ctypes, "windll")  # noqa: B009 - exists only on Windows
     windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status))
     return int(status.available_physical)

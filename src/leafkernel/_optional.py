@@ -1,4 +1,4 @@
-"""Libraries that are used only where they are installed."""
+"""Optional dependencies."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ def is_dask(data: object) -> bool:
 
 
 def require(module: str, *, extra: str) -> ModuleType:
-    """Import an optional module, or say which extra of leafkernel installs it."""
+    """Import an optional module, or raise an error that names the extra to install."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
         raise ImportError(
-            f"{module} is needed here but could not be imported ({error}); "
-            f"install it with: pip install 'leafkernel[{extra}]'"
+            f"{module} is required but could not be imported ({error}). "
+            f"Install it with: pip install 'leafkernel[{extra}]'"
         ) from error

@@ -1,4 +1,4 @@
-"""Progress bars for long work, shown only where they were asked for."""
+"""Optional progress bars."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from leafkernel._optional import require
 
 Item = TypeVar("Item")
 OnProgress = Callable[[int], None]
-#: Begins to show some work, given its description and the amount of it.
+#: Starts a progress display, given a description and the total.
 Show = Callable[[str, int | None], OnProgress]
 
 _SHOW: ContextVar[Show | None] = ContextVar("show", default=None)
@@ -19,7 +19,7 @@ _SHOW: ContextVar[Show | None] = ContextVar("show", default=None)
 
 @contextmanager
 def progress_shown_by(show: Show) -> Iterator[None]:
-    """Show progress with a function instead of tqdm, where progress is wanted."""
+    """Show progress with a function instead of tqdm, if progress is enabled."""
     token = _SHOW.set(show)
     try:
         yield
@@ -31,7 +31,7 @@ def progress_shown_by(show: Show) -> Iterator[None]:
 def progress_bar(
     description: str, total: int | None, *, enabled: bool, unit: str = "row"
 ) -> Iterator[OnProgress | None]:
-    """Yield a function that takes the amount done so far, or None where no bar is wanted."""
+    """Yield a function that takes the amount done so far, or None if disabled."""
     if not enabled:
         yield None
         return
@@ -48,7 +48,7 @@ def progress_bar(
 def track(
     items: Iterable[Item], description: str, total: int, *, enabled: bool = False
 ) -> Iterator[Item]:
-    """Iterate over items, counting them on a progress bar if one is wanted."""
+    """Iterate over items, with a progress bar if enabled."""
     with progress_bar(description, total, enabled=enabled, unit="step") as on_progress:
         for done, item in enumerate(items, start=1):
             yield item

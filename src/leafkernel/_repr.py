@@ -1,4 +1,4 @@
-"""What fitted objects say of themselves, in a terminal and in a notebook."""
+"""The representation of fitted objects in terminals and notebooks."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 
 class FittedRepr:
-    """Mixin of estimators that, once fitted, add the figures that matter to what they show."""
+    """Mixin for estimators that show their main figures after fit."""
 
     def _figures(self) -> dict[str, str]:
-        """Return names and figures; none before fit."""
+        """Return names and figures. Empty before fit."""
         return {}
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:

@@ -1,4 +1,4 @@
-"""What users call the training samples: labels of a pandas index, or positions."""
+"""Labels of the training samples: a pandas index, or positions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Positions = npt.NDArray[np.int64]
 def index_of(X: Any, n_samples: int) -> Any:
     """Return a copy of the index of a pandas object, or ``range(n_samples)``.
 
-    The default index of pandas and all other containers count from 0.
+    The default index of pandas, and all other containers, count from 0.
     """
     index: Any = getattr(X, "index", None)
     if not hasattr(index, "get_indexer_for") or len(index) != n_samples:
@@ -27,10 +27,9 @@ def index_of(X: Any, n_samples: int) -> Any:
 
 
 def join_indexes(first: Any, second: Any) -> Any:
-    """Return the labels of samples and of others after them.
+    """Return the labels of samples, followed by those of other samples.
 
-    Positions go on counting. Samples with labels and samples without cannot be told apart, so then
-    all have positions.
+    If only some samples have labels, all are identified by position.
     """
     if isinstance(first, range) or isinstance(second, range):
         return range(len(first) + len(second))
@@ -47,14 +46,14 @@ def labels_at(index: Any, positions: npt.ArrayLike) -> Array:
 
 
 def frame_of(columns: dict[str, Any], row_labels: Any) -> Any:
-    """Return a pandas data frame of training samples, with their labels as the index."""
+    """Return a pandas data frame of training samples, with their labels as index."""
     pandas = import_module("pandas")
     index = pandas.Index(row_labels, name="row", tupleize_cols=False)
     return pandas.DataFrame(columns, index=index)
 
 
 def positions_of(index: Any, name: str, labels: Any) -> Positions:
-    """Return the positions of rows, given their labels, or say what is wrong with these."""
+    """Return the positions of rows, given their labels."""
     if isinstance(index, range) or not index.is_unique:
         return check_row_numbers(name, labels, len(index))
     refuse_masked(name, labels)
@@ -63,22 +62,22 @@ def positions_of(index: Any, name: str, labels: Any) -> Positions:
 
 
 def position_of(index: Any, name: str, label: Any) -> int:
-    """Return the position of one row, given its label, or say what is wrong with that.
+    """Return the position of one row, given its label.
 
-    Labels that are not unique name no row: positions stand in for them.
+    If the labels are not unique, positions are used instead.
     """
     if isinstance(index, range) or not index.is_unique:
         if np.ndim(label) != 0:
-            raise ValueError(f"{name} must be one training sample; got {label!r}.")
+            raise ValueError(f"{name} must be a single training sample; got {label!r}.")
         if not isinstance(index, range) and not isinstance(label, (int, np.integer)):
             raise ValueError(
-                f"{name}={_text(label)} is no position. The labels of the training samples are not "
-                f"unique, so ask for one by its position, from 0 to {len(index) - 1}."
+                f"{name}={_text(label)} is not a position. The labels of the training samples are "
+                f"not unique, so use a position from 0 to {len(index) - 1}."
             )
         return int(check_row_numbers(name, np.asarray([label]), len(index))[0])
     try:
         places = index.get_indexer_for([label])
-    except (TypeError, ValueError):  # a label of another kind
+    except (TypeError, ValueError):  # a label of another type
         places = np.array([-1])
     places = places[places >= 0]
     if len(places) == 0:
@@ -96,7 +95,7 @@ def _unknown(index: Any, name: str, label: Any) -> str:
 
 
 def label_text(label: Any) -> str:
-    """Write a label for people: dates without a time of midnight, parts side by side."""
+    """Return a label as text: dates without midnight, tuples separated by commas."""
     if isinstance(label, tuple):
         return ", ".join(map(label_text, label))
     if isinstance(label, np.datetime64):
@@ -106,5 +105,5 @@ def label_text(label: Any) -> str:
 
 
 def _text(label: Any) -> str:
-    """Write a label as Python would, without NumPy's types."""
+    """Return the repr of a label, without NumPy types."""
     return repr(label.item() if isinstance(label, np.generic) else label)

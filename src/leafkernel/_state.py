@@ -1,4 +1,4 @@
-"""Data classes whose pickles hold their fields and nothing else."""
+"""Data classes whose pickles contain only their fields."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 
 class FieldsState:
-    """Pickles and copies the fields of a data class, and none of the values that it computed.
+    """Mixin that pickles and copies only the fields of a data class, not its cached values.
 
-    Computed values may be added by one thread while another one copies the object. A pickle with
-    other fields is of another version, and is refused.
+    Another thread may add cached values during a copy. A pickle with other fields was written by
+    another version and is rejected.
     """
 
     def __getstate__(self) -> dict[str, Any]:
@@ -19,7 +19,7 @@ class FieldsState:
     def __setstate__(self, state: dict[str, Any]) -> None:
         if {*state} != {field.name for field in fields(self)}:  # type: ignore[arg-type]
             raise ValueError(
-                f"this {type(self).__name__} was pickled by another version of leafkernel; fit "
+                f"This {type(self).__name__} was pickled by another version of leafkernel. Fit "
                 "again, or unpickle it with the version that wrote it."
             )
         vars(self).update(state)

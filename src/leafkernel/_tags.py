@@ -1,4 +1,4 @@
-"""Estimator tags: what ForestProximity accepts is what its forest accepts."""
+"""Estimator tags. ForestProximity accepts the same input as its forest."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class InheritedTags:
         try:
             return "paths" in find_scheme(self.weight_scheme).needs
         except (TypeError, ValueError):
-            return False  # tags are asked for at any time; fit says what is wrong
+            return False  # fit raises the error
 
     def __sklearn_tags__(self) -> Any:  # scikit-learn >= 1.6
         tags = super().__sklearn_tags__()  # type: ignore[misc]
-        tags.transformer_tags.preserves_dtype = []  # the output has the type of `dtype`
+        tags.transformer_tags.preserves_dtype = []  # the output type is the parameter `dtype`
         if hasattr(self.forest, "__sklearn_tags__") and not isinstance(self.forest, type):
             inherited = get_tags(self.forest)
             tags.target_tags.required = inherited.target_tags.required

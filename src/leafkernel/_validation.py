@@ -1,4 +1,4 @@
-"""Checks of what users give, and the words for what is wrong with it."""
+"""Validation of user input, with its error messages."""
 
 from __future__ import annotations
 
@@ -19,16 +19,26 @@ except ImportError:  # scikit-learn < 1.6
     validate_data = None
 
 
-# Threads that any machine can start, whatever the number of its cores.
+# A number of threads that is fine on any machine.
 _FEW_THREADS = 8
 
 
 class LeafkernelWarning(UserWarning):
-    """Something about the data deserves a look; the result is still as documented."""
+    """Warning about the data. The result is still as documented.
+
+    Examples
+    --------
+    Turn these warnings into errors:
+
+    >>> import warnings
+    >>> from leafkernel import LeafkernelWarning
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", LeafkernelWarning)
+    """
 
 
 def warn(message: str) -> None:
-    """Warn at the line outside of leafkernel that led here."""
+    """Issue a warning that points to the calling line outside of leafkernel."""
     frame, stacklevel = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
         ("leafkernel.", "sklearn.")
@@ -38,7 +48,7 @@ def warn(message: str) -> None:
 
 
 def suggest(value: object, options: Iterable[str]) -> str:
-    """Return ``" Did you mean 'x'?"`` for the option nearest to a misspelt value, or ``""``."""
+    """Return ``" Did you mean 'x'?"`` for the option closest to a misspelled value, or ``""``."""
     if not isinstance(value, str):
         return ""
     nearest = difflib.get_close_matches(value.lower(), list(options), n=1, cutoff=0.5)
@@ -46,7 +56,7 @@ def suggest(value: object, options: Iterable[str]) -> str:
 
 
 def check_choice(name: str, value: object, options: Iterable[str]) -> None:
-    """Refuse a value that is not one of the options, naming them and the nearest."""
+    """Raise an error if a value is not one of the options."""
     options = list(options)
     if not isinstance(value, str) or value not in options:
         listed = ", ".join(repr(option) for option in options)
@@ -54,7 +64,7 @@ def check_choice(name: str, value: object, options: Iterable[str]) -> None:
 
 
 def check_count(name: str, value: Any, *, at_least: int = 1) -> int:
-    """Return a whole number of at least a minimum as an int, or say what is wrong with it."""
+    """Return an integer that is not below a minimum."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name} must be an integer; got {value!r} of type {type(value).__name__}.")
     if value < at_least:
@@ -63,23 +73,23 @@ def check_count(name: str, value: Any, *, at_least: int = 1) -> int:
 
 
 def check_share(name: str, value: Any, *, example: float) -> float:
-    """Return a number between 0 and 1, both excluded, or say what is wrong with it."""
+    """Return a number between 0 and 1, both excluded."""
     number = float(value) if isinstance(value, Real) else -1.0
     if isinstance(value, bool) or not 0 < number < 1:
         raise ValueError(
-            f"{name} must be a number between 0 and 1, such as {example}; got {value!r}."
+            f"{name} must be a number between 0 and 1, for example {example}; got {value!r}."
         )
     return number
 
 
 def check_flag(name: str, value: Any) -> None:
-    """Refuse anything but True or False."""
+    """Raise an error if a value is not True or False."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False; got {value!r}.")
 
 
 def check_dtype(dtype: Any) -> np.dtype[Any]:
-    """Return float32 or float64 as a NumPy dtype; anything else is refused."""
+    """Return float32 or float64 as a NumPy dtype."""
     message = f"dtype must be numpy.float32 or numpy.float64; got {dtype!r}."
     try:
         found: np.dtype[Any] = np.dtype(dtype)
@@ -91,96 +101,97 @@ def check_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def check_row_numbers(name: str, rows: Any, n_samples: int) -> npt.NDArray[np.int64]:
-    """Return numbers of training samples as int64, or say what is wrong with them."""
+    """Return positions of training samples as int64."""
     refuse_masked(name, rows)
     array = np.asarray(rows)
     if array.ndim != 1:
-        raise ValueError(f"{name} must be a list of training samples; got shape {array.shape}.")
+        raise ValueError(f"{name} must be one-dimensional; got shape {array.shape}.")
     if array.size and array.dtype.kind not in "ui":
-        raise TypeError(f"{name} must be integers; got dtype {array.dtype}.")
+        raise TypeError(f"{name} must contain integers; got dtype {array.dtype}.")
     if array.size and (array.min() < 0 or array.max() >= n_samples):
         raise ValueError(
-            f"{name} must lie between 0 and {n_samples - 1}, the training samples; got "
-            f"{array[(array < 0) | (array >= n_samples)][0]}."
+            f"{name} must be between 0 and {n_samples - 1}, the positions of the training samples; "
+            f"got {array[(array < 0) | (array >= n_samples)][0]}."
         )
     return array.astype(np.int64)
 
 
 def check_values(values: Any, n_samples: int) -> npt.NDArray[np.float64]:
-    """Return one row of numbers for each training sample, as float64 of shape (n, ...)."""
+    """Return numbers for the training samples, as float64 of shape (n,) or (n, c)."""
     refuse_masked("values", values)
     array = np.asarray(values)
     if array.dtype.kind not in "buif":
         raise TypeError(
-            f"values must be numeric; got dtype {array.dtype}. For class labels, average their "
-            "indicators instead, e.g. values = (labels[:, None] == classes)."
+            f"values must be numeric; got dtype {array.dtype}. For class labels, use class "
+            "indicators: values = (labels[:, None] == classes)."
         )
     if array.ndim not in (1, 2):
         raise ValueError(f"values must have 1 or 2 dimensions; got {array.ndim}.")
     if array.shape[0] != n_samples:
         raise ValueError(
-            f"values has {array.shape[0]} rows, but there are {n_samples} training samples; "
-            "give one value (or row of values) for each training sample."
+            f"values has {array.shape[0]} rows, but there are {n_samples} training samples. Pass "
+            "one value (or row of values) for each training sample."
         )
     array = np.ascontiguousarray(array, dtype=np.float64)
     if not np.isfinite(array).all():
-        raise ValueError("values contains NaN or infinity; fill or drop those samples first.")
+        raise ValueError("values contains NaN or infinity. Fill or drop these values first.")
     return array
 
 
 def check_n_neighbors(n_neighbors: Any, n_samples: int, *, itself: bool) -> int:
-    """Return how many neighbors are asked for; ``itself`` is whether training samples ask."""
+    """Return the number of neighbors. ``itself`` is whether training samples are the queries."""
     asked: int = check_count("n_neighbors", n_neighbors)
     available = n_samples - itself
     if asked > available:
-        not_itself = ", a sample not being its own neighbor" if itself else ""
+        other = "other " if itself else ""
         raise ValueError(
-            f"n_neighbors={asked}, but there are only {available} training samples to choose "
-            f"from{not_itself}; ask for fewer, or fit on more."
+            f"n_neighbors={asked} is too large: there are only {available} {other}training "
+            "samples. Use a smaller value."
         )
     return asked
 
 
 def check_length(name: str, values: Any, n_samples: int) -> None:
-    """Refuse anything but one row for each training sample."""
+    """Raise an error if there is not one row for each training sample."""
     n_rows = values.shape[0] if hasattr(values, "shape") else len(np.asarray(values, dtype=object))
     if n_rows != n_samples:
         raise ValueError(
-            f"{name} has {n_rows} rows, but there are {n_samples} training samples; give one "
-            "for each, in the order of fit."
+            f"{name} has {n_rows} rows, but there are {n_samples} training samples. Pass one row "
+            "for each, in the same order as in fit."
         )
 
 
 def refuse_masked(name: str, values: Any) -> None:
-    """Refuse an array with masked values: everything here would read what is under the mask."""
+    """Raise an error for arrays with masked values. NumPy functions would ignore the mask."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
         n_masked = int(np.ma.getmaskarray(values).sum())
         raise ValueError(
-            f"{name} is a masked array with {n_masked} masked values, and masks are not supported; "
-            "fill or drop them first."
+            f"{name} is a masked array with {n_masked} masked values, which is not supported. Fill "
+            "or drop them first."
         )
 
 
 def check_tree_weights(given: Any, n_trees: int) -> npt.NDArray[np.float64]:
-    """Return tree weights, or refuse them unless each is a finite nonnegative number."""
+    """Return tree weights, which must be finite and nonnegative."""
     refuse_masked("tree_weights", given)
     tree_weights = np.array(given, dtype=np.float64)
     if tree_weights.shape != (n_trees,):
         raise ValueError(
-            f"tree_weights has shape {tree_weights.shape}, but the forest has {n_trees} trees; "
-            "give one weight for each."
+            f"tree_weights has shape {tree_weights.shape}, but the forest has {n_trees} trees. "
+            "Pass one weight for each tree."
         )
     if not (np.isfinite(tree_weights).all() and (tree_weights >= 0).all()):
         raise ValueError("tree_weights must be finite and nonnegative.")
     if not tree_weights.any():
         raise ValueError(
-            "tree_weights are all zero, so every proximity would be; give some weight."
+            "tree_weights are all zero, so all proximities would be zero. Pass at least one "
+            "positive weight."
         )
     return tree_weights
 
 
 def check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
-    """Learn (reset) or check the number and names of the columns of X, as scikit-learn does."""
+    """Store (reset) or check the number and names of the columns of X, as scikit-learn does."""
     refuse_masked("X", X)
     shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
     if len(shape) != 2:
@@ -197,27 +208,27 @@ def check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
 
 
 def column_names(X: Any) -> list[str]:
-    """Return the names of the columns of a data frame; none of anything else."""
+    """Return the column names of a data frame, or an empty list."""
     return [str(name) for name in getattr(X, "columns", [])]
 
 
 def check_names(trained_on: list[str], given: list[str], model: str) -> None:
-    """Refuse a data frame with other columns, or another order of them, than a model learned."""
+    """Raise an error if a data frame has other columns, or another order, than the model."""
     if given and given != trained_on:
         raise ValueError(
             f"X has the columns {shorten(given)}, but {model} was trained on "
-            f"{shorten(trained_on)}; give the same columns in the same order."
+            f"{shorten(trained_on)}. Pass the same columns in the same order."
         )
 
 
 def shorten(names: list[str], most: int = 5) -> str:
-    """Return the first of many names."""
+    """Return the first names of a list as text."""
     shown = ", ".join(names[:most])
     return shown if len(names) <= most else f"{shown}, … ({len(names)} in all)"
 
 
 def check_numbers(estimator: Any, X: Any, *, missing: bool = False) -> Any:
-    """Return X as the float32 array that a fitted estimator takes; refuse NaN unless allowed."""
+    """Return X as a float32 array for a fitted estimator. NaN is rejected unless allowed."""
     options = {"dtype": np.float32, "accept_sparse": "csr", "reset": False}
     finite = "allow-nan" if missing else True
     if validate_data is not None:
@@ -226,7 +237,7 @@ def check_numbers(estimator: Any, X: Any, *, missing: bool = False) -> Any:
 
 
 def check_names_out(estimator: Any, input_features: Any) -> None:
-    """Check ``input_features`` of ``get_feature_names_out``, which serve for nothing else here."""
+    """Check ``input_features`` of ``get_feature_names_out``. They are not used otherwise."""
     if input_features is None:
         return
     given = np.asarray(input_features, dtype=object)
@@ -241,22 +252,22 @@ def check_names_out(estimator: Any, input_features: Any) -> None:
 
 
 def count_threads(n_jobs: Any) -> int:
-    """Return the number of threads that ``n_jobs`` asks for, as scikit-learn reads it."""
+    """Return the number of threads for ``n_jobs``, as in scikit-learn."""
     if n_jobs is None:
-        n_jobs = effective_n_jobs(None)  # 1, unless a joblib context says otherwise
+        n_jobs = effective_n_jobs(None)  # 1, unless in a joblib context
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)):
         raise TypeError(f"n_jobs must be an integer or None; got {n_jobs!r}.")
     if n_jobs == 0:
-        raise ValueError("n_jobs must not be 0; use 1 for one thread, -1 for all cores.")
+        raise ValueError("n_jobs must not be 0. Use 1 for one thread or -1 for all cores.")
     if n_jobs < 0:
         return max(1, int(cpu_count()) + 1 + int(n_jobs))
-    # More threads than cores only take memory. Counting cores takes time, so a few are not checked.
+    # More threads than cores only waste memory. Counting cores is slow, so small numbers are kept.
     return (
         int(n_jobs) if n_jobs <= _FEW_THREADS else min(int(n_jobs), max(cpu_count(), _FEW_THREADS))
     )
 
 
 def describe(estimator: object, **settings: object) -> str:
-    """Name an estimator in a message, with the settings that matter there."""
+    """Return the name of an estimator for messages, with some of its settings."""
     listed = ", ".join(f"{key}={value!r}" for key, value in settings.items())
     return f"{type(estimator).__name__}({listed})" if listed else type(estimator).__name__

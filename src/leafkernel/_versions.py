@@ -1,4 +1,4 @@
-"""What is installed, for reports of faults."""
+"""Installed versions, for bug reports."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _PACKAGES = (
 
 
 def show_versions() -> None:
-    """Print the versions of leafkernel, Python and other packages, and what the core uses.
+    """Print the versions of leafkernel, Python and other packages.
 
-    Paste it into reports of faults.
+    Include the output in bug reports.
 
     Returns
     -------
     None
-        It is printed.
+        The versions are printed.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def show_versions() -> None:
         **{name: _version(name) for name in _PACKAGES},
     }
     for name, value in lines.items():
-        print(f"{name:16} {value}")  # noqa: T201 - it is asked for
+        print(f"{name:16} {value}")  # noqa: T201 - this function prints
 
 
 def _version(package: str) -> str:

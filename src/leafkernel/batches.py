@@ -1,4 +1,4 @@
-"""Tables that are read batch by batch, because they are larger than memory."""
+"""Tables that are larger than memory and are read batch by batch."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BUFFER = 1 << 20
 
 @dataclass(frozen=True)
 class Batch:
-    """Some rows of a table: the samples, and their targets if there are any."""
+    """Some rows of a table: the samples, and their targets if any."""
 
     X: Any
     y: Array | None
@@ -38,24 +38,24 @@ class Batch:
         return int(self.X.shape[0])
 
     def without_first(self, n_rows: int) -> Batch:
-        """Return the rows behind the first ones."""
+        """Return the rows after the first ``n_rows`` rows."""
         X = self.X.iloc[n_rows:] if hasattr(self.X, "iloc") else self.X[n_rows:]
         return Batch(X, None if self.y is None else self.y[n_rows:])
 
 
 class Batches:
-    """A table that is read batch by batch, so that it never has to be in memory as a whole.
+    """A table that is read batch by batch, so that it never has to fit in memory.
 
-    Pass one as X to :meth:`ForestProximity.fit` or to its methods. Make it with
-    :meth:`from_parquet`, :meth:`from_arrays` or :meth:`from_function`.
+    Create it with :meth:`from_parquet`, :meth:`from_arrays` or :meth:`from_function`, and pass it
+    as X to ``ForestProximity.fit`` or to its other methods.
 
     Attributes
     ----------
     n_rows : int or None
-        Number of rows, if it is known before they are read.
+        Number of rows, or None if it is unknown before reading.
     identity : dict or None
-        What tells this table from others. Work that was interrupted goes on only for a table with
-        the same identity, and not at all for one without.
+        Values that identify the table. Interrupted work resumes only with a table that has the
+        same identity, and starts over with a table that has none.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class Batches:
 
     @property
     def identity(self) -> dict[str, Any] | None:
-        """What tells this table from others; None where nothing does."""
+        """Values that identify the table, or None if there are none."""
         return self._identity()
 
     @classmethod
@@ -97,23 +97,35 @@ class Batches:
         columns: Sequence[str] | None = None,
         batch_rows: int = _ROWS,
     ) -> Batches:
-        """Read Parquet files. Batches of X are pandas data frames.
+        """Read Parquet files. Each batch is a pandas data frame.
 
         Parameters
         ----------
         path : str or path-like, or a sequence of them
-            A file, a folder of files (taken in the order of their names), or several files.
+            A file, a folder of files (sorted by name), or several files.
         target : str, default=None
-            The column that holds the targets, if there is one.
+            Name of the target column, if any.
         columns : sequence of str, default=None
-            The columns of X, by default all but the target.
+            Columns of X. By default, all columns except the target.
         batch_rows : int, default=65536
-            Most rows in a batch.
+            Maximum number of rows in a batch.
 
         Returns
         -------
         Batches
             The table.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import pandas as pd
+        >>> from leafkernel import Batches
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "table.parquet"
+        ...     pd.DataFrame({"a": [1.0, 2.0, 3.0], "y": [0, 1, 1]}).to_parquet(path)
+        ...     Batches.from_parquet(path, target="y").n_rows
+        3
         """
         check_count("batch_rows", batch_rows)
         parquet = require("pyarrow.parquet", extra="cli")
@@ -127,12 +139,15 @@ class Batches:
         for file in files:
             missing = [name for name in wanted if name not in parquet.read_schema(file).names]
             if missing:
-                raise ValueError(f"{file} has no column {missing[0]!r}; its columns are {names}.")
+                raise ValueError(
+                    f"columns or target contains {missing[0]!r}, which is not in {file}. Its "
+                    f"columns are {names}."
+                )
         sizes = [parquet.read_metadata(file).num_rows for file in files]
 
         def read(skip: int) -> Iterator[Batch]:
             for found in read_parquet(files, skip, wanted, batch_rows):
-                # Without what pandas noted in the file, which may make an index of a column.
+                # The metadata of pandas may turn a column into the index.
                 frame = found.to_pandas(ignore_metadata=True)
                 y = None if target is None else frame.pop(target).to_numpy()
                 yield Batch(frame[chosen], y)
@@ -144,7 +159,7 @@ class Batches:
 
     @classmethod
     def from_arrays(cls, X: Any, y: Any = None, *, batch_rows: int = _ROWS) -> Batches:
-        """Read arrays piece by piece: a ``numpy.memmap``, say, or a sparse matrix.
+        """Read arrays in batches, for example a ``numpy.memmap`` or a sparse matrix.
 
         Parameters
         ----------
@@ -153,19 +168,28 @@ class Batches:
         y : array-like of shape (n,), default=None
             Targets.
         batch_rows : int, default=65536
-            Most rows in a batch.
+            Maximum number of rows in a batch.
 
         Returns
         -------
         Batches
             The table.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from leafkernel import Batches
+        >>> [len(batch.X) for batch in Batches.from_arrays(np.zeros((5, 2)), batch_rows=2)]
+        [2, 2, 1]
         """
         check_count("batch_rows", batch_rows)
         X = X.tocsr() if issparse(X) else X if hasattr(X, "shape") else np.asarray(X)
         n_rows = int(X.shape[0])
         targets = None if y is None else np.asarray(y)
         if targets is not None and len(targets) != n_rows:
-            raise ValueError(f"X has {n_rows} rows, but y has {len(targets)}.")
+            raise ValueError(
+                f"y has {len(targets)} rows, but X has {n_rows}. Pass one target for each row."
+            )
 
         def read(skip: int) -> Iterator[Batch]:
             for begin in range(skip, n_rows, batch_rows):
@@ -187,23 +211,33 @@ class Batches:
         n_rows: int | None = None,
         name: str = "",
     ) -> Batches:
-        """Read whatever a function yields.
+        """Read the batches that a function returns.
 
         Parameters
         ----------
         read : callable
-            Returns a new iterable of batches whenever it is called, always the same ones: each an
-            X, or a tuple (X, y).
+            A function without arguments that returns an iterable of batches. Each batch is an X or
+            a tuple (X, y). Every call must return a new iterable over the same batches.
         n_rows : int, default=None
-            Number of rows, if it is known. Progress bars then tell the time left.
+            Number of rows, if known. Progress bars then show the remaining time.
         name : str, default=""
-            A name for the data, which other data must not have. Work that was interrupted goes on
-            only under the same name; without a name it begins anew.
+            A unique name for the data. Interrupted work resumes only with the same name. Without a
+            name, it starts over.
 
         Returns
         -------
         Batches
             The table.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from leafkernel import Batches
+        >>> def read():
+        ...     for seed in range(3):
+        ...         yield np.random.default_rng(seed).normal(size=(10, 2))
+        >>> sum(len(batch.X) for batch in Batches.from_function(read))
+        30
         """
         seen: list[Any] = []
 
@@ -211,8 +245,8 @@ class Batches:
             found_all = read()
             if any(found_all is earlier for earlier in seen) and iter(found_all) is found_all:
                 raise ValueError(
-                    "read returned the same iterator twice, and its first batches are gone; it "
-                    "must return a new one whenever it is called."
+                    "read returned the same iterator twice, so its batches are already consumed. "
+                    "It must return a new iterable on every call."
                 )
             seen[:] = [found_all]
             for found in found_all:
@@ -228,54 +262,70 @@ class Batches:
         return cls(batches, n_rows=n_rows, identity=lambda: {"name": name} if name else None)
 
     def rows_from(self, skip: int) -> Iterator[Batch]:
-        """Read the rows behind the first ones, batch by batch.
+        """Read the rows after the first ``skip`` rows, batch by batch.
 
         Parameters
         ----------
         skip : int
-            Number of rows to leave out.
+            Number of rows to skip.
 
         Yields
         ------
         Batch
             Rows. No batch is empty.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from leafkernel import Batches
+        >>> batches = Batches.from_arrays(np.zeros((5, 2)), batch_rows=2)
+        >>> [len(batch.X) for batch in batches.rows_from(3)]
+        [2]
         """
         n_rows = skip
         for batch in self._read(skip):
             if batch.y is not None and len(batch.y) != batch.n_rows:
                 raise ValueError(
-                    f"the batch at row {n_rows} has {batch.n_rows} rows, but {len(batch.y)} "
-                    "targets; give one for each row."
+                    f"y of the batch at row {n_rows} has {len(batch.y)} targets, but the batch has "
+                    f"{batch.n_rows} rows. Pass one target for each row."
                 )
             n_rows += batch.n_rows
             if batch.n_rows:
                 yield batch
         if self.n_rows is not None and n_rows != max(self.n_rows, skip):
             raise ValueError(
-                f"{n_rows:,} rows were read, but there should be {self.n_rows:,}: has the table "
-                "changed?"
+                f"n_rows={self.n_rows:,}, but {n_rows:,} rows were read. The table may have "
+                "changed."
             )
 
     def __iter__(self) -> Iterator[Batch]:
         return self.rows_from(0)
 
     def joined(self, compute: Callable[[Any], Result]) -> Result:
-        """Compute a result for each batch of X, and join the results.
+        """Compute a result for each batch of X, and concatenate the results.
 
         Parameters
         ----------
         compute : callable
-            Takes X, and returns an array, a sparse matrix or a tuple of arrays with a row for each
-            of its rows.
+            A function of X that returns an array, a sparse matrix or a tuple of arrays, with one
+            row for each row of X.
 
         Returns
         -------
         ndarray, csr_array or tuple of ndarray
-            The results, one below the other.
+            The concatenated results.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from leafkernel import Batches
+        >>> batches = Batches.from_arrays(np.arange(6.0).reshape(3, 2), batch_rows=2)
+        >>> batches.joined(lambda X: X.sum(axis=1)).tolist()
+        [1.0, 5.0, 9.0]
         """
         found: list[Any] = [compute(batch.X) for batch in self]
         if not found:
-            raise ValueError("the table has no rows.")
+            raise ValueError("X has no rows.")
         if isinstance(found[0], tuple):
             joined: Any = tuple(map(np.concatenate, zip(*found, strict=True)))
         elif issparse(found[0]):
@@ -286,24 +336,24 @@ class Batches:
 
 
 def parquet_files(path: Paths) -> list[Path]:
-    """Return the files of a path: itself, or those in the folder in the order of their names."""
+    """Return the path itself, or the Parquet files in a folder, sorted by name."""
     paths = [path] if isinstance(path, (str, os.PathLike)) else [*path]
     files = [
         sorted(Path(one).rglob("*.parquet")) if Path(one).is_dir() else [Path(one)] for one in paths
     ]
     found = [*chain.from_iterable(files)]
     if not found:
-        raise FileNotFoundError(f"{path} holds no Parquet file (*.parquet).")
+        raise FileNotFoundError(f"{path} contains no Parquet files (*.parquet).")
     return found
 
 
 def read_parquet(
     files: Sequence[Path], skip: int, columns: Sequence[str] | None, batch_rows: int
 ) -> Iterator[Any]:
-    """Yield the rows of Parquet files behind the first ones, as Arrow record batches."""
+    """Yield the rows of Parquet files after the first ``skip`` rows, as Arrow record batches."""
     parquet = require("pyarrow.parquet", extra="cli")
     for file in files:
-        # Through a buffer, because a file may be a single row group.
+        # Buffered, because a file may consist of a single large row group.
         with parquet.ParquetFile(file, buffer_size=_BUFFER) as table:
             groups = [table.metadata.row_group(i).num_rows for i in range(table.num_row_groups)]
             first = 0
@@ -321,13 +371,13 @@ def read_parquet(
 
 
 def identity_of(file: Path) -> list[Any]:
-    """Return what changes when a file does: its path, its size and its time."""
+    """Return the path, size and modification time of a file, to detect changes."""
     known = file.stat()
     return [str(file.resolve()), known.st_size, known.st_mtime_ns]
 
 
 def checksum(values: Any) -> str:
-    """Return a checksum of an array, a sparse matrix, a data frame, or nothing."""
+    """Return a checksum of an array, a sparse matrix, a data frame or None."""
     digest = hashlib.sha256()
     if values is None:
         return digest.hexdigest()

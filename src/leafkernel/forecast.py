@@ -1,4 +1,4 @@
-"""Will it fit? What P would cost, known before it is computed."""
+"""Estimate the size and cost of P before it is computed."""
 
 from __future__ import annotations
 
@@ -13,42 +13,49 @@ from leafkernel.engines import Engine
 from leafkernel.leaf_maps import INT32_MAX
 from leafkernel.product import Product
 
-# Counting the nonzeros of sampled rows stops at this many collisions: well under a second.
+# Limits of the sample of rows, so that counting their nonzeros takes less than a second.
 _SAMPLED_COLLISIONS = 20_000_000
 _SAMPLED_ROWS = 512
 _TIMED_RUNS, _TIMED_RUN = 8, 32
 
 
 TOO_LARGE_ADVICE = (
-    "use kneighbors() for each sample's nearest, operator() for products with vectors, "
+    "Use kneighbors() for nearest neighbors, operator() for products with vectors, "
     "iter_proximity() for one block of rows at a time, or raise max_memory"
 )
 
 
 @dataclass(frozen=True, repr=False)
 class Forecast:
-    """What ``proximity()`` would take.
+    """Estimated cost of ``ForestProximity.proximity``. Print it to read it.
 
     Attributes
     ----------
     shape : tuple of (int, int)
         Shape of P.
     collisions : int
-        Exact number of (query, reference, tree) triples that share a leaf: the work.
+        Exact number of (query, reference, tree) triples that share a leaf. It measures the work.
     nonzeros : int
-        Nonzeros of P, estimated from sampled rows; exact where every row was sampled.
+        Number of nonzeros of P, estimated from sampled rows. Exact if all rows were sampled.
     nonzeros_error : int
-        Twice the standard error of that estimate.
+        Twice the standard error of the estimate.
     nonzeros_at_most : int
-        A bound that holds for certain.
+        Upper bound on the number of nonzeros.
     bytes : int
-        Memory of P as a CSR matrix with that many nonzeros (estimate plus error).
+        Memory of P as a CSR matrix with ``nonzeros + nonzeros_error`` nonzeros.
     seconds : float
-        Time that it would take, from the time that some of its rows took just now.
+        Estimated time, extrapolated from the time for some of the rows.
     limit : int
-        Memory that P may take: ``max_memory``, or what is free.
+        Memory limit: ``max_memory``, or the available memory.
     bitmap_bytes : int
-        Memory for bitmaps of large leaves while P is computed.
+        Additional memory for bitmaps of large leaves during the computation.
+
+    Examples
+    --------
+    >>> from leafkernel import ForestProximity
+    >>> forecast = ForestProximity.from_leaves([[1, 4], [1, 5], [2, 5]]).forecast()
+    >>> forecast.nonzeros, forecast.fits
+    (7, True)
     """
 
     shape: tuple[int, int]
@@ -63,17 +70,17 @@ class Forecast:
 
     @property
     def nonzeros_at_least(self) -> int:
-        """Nonzeros at the lower end of the estimate."""
+        """Lower end of the estimated number of nonzeros."""
         return max(self.nonzeros - self.nonzeros_error, 0)
 
     @property
     def fits(self) -> bool:
-        """Whether ``proximity()`` stays within the limit."""
+        """Whether P and the bitmaps fit in the memory limit."""
         return self.bytes + self.bitmap_bytes <= self.limit
 
     @property
     def advice(self) -> str:
-        """What to use."""
+        """What to use instead if P does not fit."""
         return "proximity() fits." if self.fits else TOO_LARGE_ADVICE
 
     def __str__(self) -> str:
@@ -82,12 +89,12 @@ class Forecast:
         per_row = self.nonzeros / max(m, 1)
         size = f"{format_bytes(self.bytes)} of {format_bytes(self.limit)}"
         if self.bitmap_bytes:
-            size += f", and {format_bytes(self.bitmap_bytes)} for bitmaps meanwhile"
+            size += f", plus {format_bytes(self.bitmap_bytes)} for bitmaps during the computation"
         return "\n".join(
             [
                 f"proximity of {m:,} x {n:,} samples",
                 f"  leaf collisions   {self.collisions:,}",
-                f"  nonzeros          {self.nonzeros:,}{error} ({per_row:,.0f} a row; "
+                f"  nonzeros          {self.nonzeros:,}{error} ({per_row:,.0f} per row; "
                 f"at most {self.nonzeros_at_most:,})",
                 f"  memory            {size}",
                 f"  time              about {format_seconds(self.seconds)}",
@@ -104,14 +111,14 @@ def forecast(product: Product, engine: Engine, *, limit: int) -> Forecast:
     collisions = engine.collisions(product)
     bound = np.minimum(collisions, n)
     if product.diagonal is not None:
-        bound = np.minimum(bound + 1, n)  # a diagonal may be set where no leaf is shared
+        bound = np.minimum(bound + 1, n)  # the diagonal may be nonzero without a shared leaf
     at_most = int(bound.sum())
     rows = _sample_rows(collisions)
     counts = engine.nonzeros(product.take(rows))
     if len(rows) == m:
         nonzeros, error = int(counts.sum()), 0
     else:
-        # Nonzeros over the bound vary far less between rows than nonzeros themselves do.
+        # A ratio estimator: nonzeros / bound varies far less between rows than nonzeros.
         share = counts.sum() / max(int(bound[rows].sum()), 1)
         residuals = counts - share * bound[rows]
         deviation = float(residuals.std(ddof=1)) if len(rows) > 1 else float(at_most)
@@ -131,27 +138,27 @@ def forecast(product: Product, engine: Engine, *, limit: int) -> Forecast:
 
 
 def format_seconds(seconds: float) -> str:
-    """Write a time for a reader, no more exactly than it is known."""
+    """Return a time as text, rounded to its precision."""
     if seconds >= 90:
         return f"{seconds / 60:.0f} min"
     return f"{seconds:.1g} s" if seconds < 10 else f"{seconds:.0f} s"
 
 
 def csr_bytes(n_rows: int, nonzeros: int, itemsize: int) -> int:
-    """Return the memory of a CSR matrix."""
+    """Return the memory of a CSR matrix in bytes."""
     index_size = 4 if nonzeros <= INT32_MAX else 8
     return nonzeros * (itemsize + index_size) + (n_rows + 1) * index_size
 
 
 def most_nonzeros(n_rows: int, itemsize: int, limit: int) -> int:
-    """Return the nonzeros of the largest CSR matrix that takes no more than so many bytes."""
+    """Return the largest number of nonzeros of a CSR matrix within a memory limit."""
     narrow = min((limit - (n_rows + 1) * 4) // (itemsize + 4), INT32_MAX)
     wide = (limit - (n_rows + 1) * 8) // (itemsize + 8)
     return max(narrow, wide, 0)
 
 
 def _seconds(product: Product, engine: Engine, collisions: npt.NDArray[np.int64]) -> float:
-    """Compute a few runs of rows, each in the order of the real work, and scale up."""
+    """Time some groups of consecutive rows, and extrapolate to all rows."""
     m = product.n_rows
     if m == 0:
         return 0.0
@@ -164,13 +171,13 @@ def _seconds(product: Product, engine: Engine, collisions: npt.NDArray[np.int64]
 
     def time(some: npt.NDArray[np.int64]) -> float:
         sample, took = product.take(some), []
-        for _ in range(2):  # the first time also pays for what is done once
+        for _ in range(2):  # the first run includes work that is done only once
             begin = perf_counter()
             alone.rows(sample)
             took.append(perf_counter() - begin)
         return min(took)
 
-    # What is done once for all rows, such as making bitmaps, is no part of what a row takes.
+    # Separate the fixed cost, such as creating bitmaps, from the cost per row.
     few = rows[: len(rows) // 8]
     once = time(few) if len(few) else 0.0
     more = rows[len(few) :]
@@ -180,7 +187,7 @@ def _seconds(product: Product, engine: Engine, collisions: npt.NDArray[np.int64]
 
 
 def _sample_rows(collisions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return rows drawn at random, as many as can be counted quickly, ascending."""
+    """Return a random sample of rows that can be counted quickly, ascending."""
     m = len(collisions)
     if m <= _SAMPLED_ROWS and collisions.sum() <= _SAMPLED_COLLISIONS:
         return np.arange(m)

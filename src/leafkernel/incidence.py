@@ -1,7 +1,7 @@
-"""Which columns of the maps each row has, and what it weighs there.
+"""The columns of each row of the maps Q and W, and the weights there.
 
-A *column* is a coordinate of the maps Q and W: a leaf. Columns come in *groups*, one for each tree.
-A symmetrized kernel has every tree twice, once for each side, so it has two groups for each tree.
+A *column* is a coordinate of the maps: a leaf. Columns come in *groups*, one for each tree. A
+symmetrized kernel has every tree twice, once for each side, so it has two groups for each tree.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Rows = slice | Array
 
 @dataclass(frozen=True)
 class Coordinates:
-    """The columns of the maps, and the tree that each belongs to.
+    """The columns of the maps, and the tree of each column.
 
     Attributes
     ----------
     first : ndarray of int64 of shape (G + 1,)
-        First column of each group; the last entry is the number of columns.
+        First column of each group, followed by the number of columns.
     tree : ndarray of int64 of shape (G,)
         Tree of each group.
     """
@@ -40,12 +40,12 @@ class Coordinates:
 
     @classmethod
     def of_leaves(cls, leaf_offsets: Array) -> Coordinates:
-        """Return one group for each tree, and in it a column for each leaf."""
+        """Return one group for each tree, with one column for each leaf."""
         return cls(np.array(leaf_offsets, dtype=np.int64), np.arange(len(leaf_offsets) - 1))
 
     @lazy
     def twice(self) -> Coordinates:
-        """Return these columns followed by as many others of the same trees."""
+        """Return these columns, followed by the same number of columns for the same trees."""
         both = np.concatenate([self.first, self.first[1:] + self.n_columns])
         return Coordinates(both, np.tile(self.tree, 2))
 
@@ -60,7 +60,7 @@ class Coordinates:
         return int(self.tree.max(initial=-1)) + 1
 
     def groups_of(self, tree: int) -> list[int]:
-        """Return the groups of a tree: one, or two where the kernel is symmetrized."""
+        """Return the groups of a tree: one, or two if the kernel is symmetrized."""
         found: list[int] = np.flatnonzero(self.tree == tree).tolist()
         return found
 
@@ -71,19 +71,19 @@ class Coordinates:
 
 @dataclass(frozen=True)
 class Incidence(FieldsState):
-    """Which columns each row has.
+    """The columns of each row.
 
-    Most rows have one column of each group: the leaf that a sample reaches in a tree. Then
-    ``columns`` is a table with a line for each row. Rows may also have any number of columns. Then
-    ``columns`` lists them row after row, and ``offsets`` says where each row begins.
+    Most rows have one column in each group: the leaf of a sample in a tree. Then ``columns`` is a
+    table with one line for each row. Rows may also have any number of columns. Then ``columns``
+    lists them row after row, and ``offsets`` is the start of each row.
 
     Attributes
     ----------
     ids : leafkernel._native.Incidence
-        The columns of each row. The compiled core checks them when it makes this object, and
-        follows them without looking after that.
+        The columns of each row. The compiled core checks them when it creates this object, and
+        does not check them again.
     coordinates : Coordinates
-        All columns that there are.
+        All columns of the maps.
     """
 
     ids: core.Incidence
@@ -98,19 +98,19 @@ class Incidence(FieldsState):
         *,
         n_threads: int = 1,
     ) -> Incidence:
-        """Check the columns of rows: they ascend, and a table has one of each group."""
-        # The core copies arrays that somebody can write to, and shares all others.
+        """Check the columns of rows: they are ascending, and a table has one in each group."""
+        # The core copies writeable arrays and shares read-only arrays.
         ids = core.Incidence(np.ascontiguousarray(columns), coordinates.first, offsets, n_threads)
         return cls(ids, coordinates)
 
     @property
     def columns(self) -> Array:
-        """The columns of rows, shape (n, G), or (n_entries,) where there are offsets."""
+        """The columns of rows, shape (n, G), or (n_entries,) with offsets."""
         return self.ids.columns
 
     @property
     def offsets(self) -> npt.NDArray[np.int64] | None:
-        """Where each row begins, shape (n + 1,); None where each row has one of each group."""
+        """Start of each row, shape (n + 1,). None if each row has one column in each group."""
         return self.ids.offsets
 
     @property
@@ -120,12 +120,12 @@ class Incidence(FieldsState):
 
     @lazy
     def row_of_entry(self) -> npt.NDArray[np.int64]:
-        """Return the row of each entry, where there are offsets."""
+        """Return the row of each entry. Only with offsets."""
         assert self.offsets is not None
         return np.repeat(np.arange(self.n_rows), np.diff(self.offsets))
 
     def entries(self, rows: Rows) -> Rows:
-        """Return where the entries of some rows are in arrays like ``columns``."""
+        """Return the positions of the entries of some rows in arrays like ``columns``."""
         if self.offsets is None:
             return rows
         if isinstance(rows, slice) and rows.step in (None, 1):
@@ -151,11 +151,11 @@ class Incidence(FieldsState):
         return Incidence.of(columns, self.coordinates, np.concatenate([[0], np.cumsum(sizes)]))
 
     def locality_order(self) -> npt.NDArray[np.int64]:
-        """Order rows by their first column: those that share it share many others too."""
+        """Return the order of rows by their first column, so that similar rows are neighbors."""
         return core.locality_order(self.ids)
 
     def shared_columns(self) -> float:
-        """Return how many columns two rows share on average, estimated from a few groups."""
+        """Return the average number of columns that two rows share, estimated from a few groups."""
         n_groups = len(self.coordinates.first) - 1
         if self.offsets is not None or not self.n_rows or not n_groups:
             return 0.0
@@ -165,7 +165,7 @@ class Incidence(FieldsState):
         return float(np.mean(shares)) * n_groups
 
     def twice(self) -> Incidence:
-        """Return rows that have each column and its double behind all columns."""
+        """Return rows with each column, and its copy in the second half of the columns."""
         both = self.coordinates.twice
         kind = leaf_id_type(both.n_columns)
         doubled = self.columns.astype(kind, copy=False) + kind(self.coordinates.n_columns)
@@ -173,7 +173,7 @@ class Incidence(FieldsState):
         return Incidence.of(_locked(self.beside(self.columns, doubled)), both, offsets)
 
     def beside(self, first: Array, second: Array) -> Array:
-        """Return two arrays of entries of these rows as one: each row of both side by side."""
+        """Join two arrays of entries of these rows: each row has its entries of both."""
         if self.offsets is None:
             return np.concatenate([first, second], axis=1)
         order = np.argsort(np.tile(self.row_of_entry, 2), kind="stable")
@@ -182,14 +182,14 @@ class Incidence(FieldsState):
 
 @dataclass(frozen=True)
 class WeighedRows:
-    """Rows of columns and their weights, as the compiled core reads them.
+    """Rows of columns with their weights, as used by the compiled core.
 
     Attributes
     ----------
     incidence : Incidence
-        Which columns each row has.
+        The columns of each row.
     weighting : Weighting
-        The factors of the weights. Those of entries have the shape of the columns.
+        The factors of the weights. ``by_entry`` has the shape of the columns.
     """
 
     incidence: Incidence
@@ -202,19 +202,19 @@ class WeighedRows:
 
     @property
     def present(self) -> npt.NDArray[np.uint8] | None:
-        """Which entries count, as the shape of the columns; all where there is none."""
+        """Flags for the entries that count, with the shape of the columns. None means all."""
         entry = self.weighting.by_entry
         return None if entry is None or entry.dtype != bool else entry.view(np.uint8)
 
     @property
     def weights(self) -> Array | None:
-        """Factor of each entry: uint8, float32 or float64; one where there is none."""
+        """Factor of each entry: uint8, float32 or float64. None means one."""
         entry = self.weighting.by_entry
         return None if entry is None or entry.dtype == bool else entry
 
     @property
     def by_row(self) -> Doubles | None:
-        """Factor of each row; one where there is none."""
+        """Factor of each row. None means one."""
         return self.weighting.by_sample
 
     def rows(self, rows: Rows) -> WeighedRows:
@@ -222,7 +222,7 @@ class WeighedRows:
         return WeighedRows(self.incidence.rows(rows), self._weighting_of(rows))
 
     def dense(self, rows: Rows = slice(None)) -> Doubles:
-        """Return the weight of each entry of some rows, as the shape of their columns."""
+        """Return the weight of each entry of some rows, with the shape of their columns."""
         incidence, weighting = self.incidence, self._weighting_of(rows)
         columns = incidence.columns[incidence.entries(rows)]
         if incidence.offsets is not None and weighting.by_sample is not None:
@@ -232,7 +232,7 @@ class WeighedRows:
         return weighting.dense(columns)
 
     def in_groups(self, groups: Iterable[int]) -> Iterator[GroupEntries]:
-        """Yield the entries of each of some groups of columns."""
+        """Yield the entries in each of some groups of columns."""
         incidence, weighting, groups = self.incidence, self.weighting, np.fromiter(groups, np.int64)
         first = incidence.coordinates.first
         if incidence.offsets is not None:
@@ -242,7 +242,7 @@ class WeighedRows:
                 columns = incidence.columns[places]
                 yield GroupEntries(incidence.row_of_entry[places], columns - begin, weights[places])
             return
-        # Each group in one piece: a column of the table is spread all over the memory.
+        # Column-major order makes each group contiguous in memory.
         columns = np.asfortranarray(incidence.columns[:, groups])
         if weighting.by_entry is not None:
             entries = np.asfortranarray(weighting.by_entry[:, groups])
@@ -252,7 +252,7 @@ class WeighedRows:
             yield GroupEntries(row, columns[:, i] - begin, weighting.in_tree(columns, i))
 
     def row_dots(self, other: WeighedRows, rows: slice = slice(None)) -> Doubles:
-        """Return the inner product of each row with the same row of others on the same columns."""
+        """Return the inner product of each row with the same row of ``other``."""
         mine, theirs = self.dense(rows), other.dense(rows)
         if self.incidence.offsets is None:
             return np.asarray(np.einsum("it,it->i", mine, theirs))
@@ -291,13 +291,13 @@ class GroupEntries:
 
 
 def _locked(array: Array) -> Array:
-    """Lock an array that nobody else has."""
+    """Make an array that is not shared read-only."""
     array.flags.writeable = False
     return array
 
 
 def shared_by_tree(one: WeighedRows, other: WeighedRows) -> Doubles:
-    """Return what each tree adds to the inner product of two rows, shape (T,)."""
+    """Return the contribution of each tree to the inner product of two rows, shape (T,)."""
     coordinates = one.incidence.coordinates
     columns, mine, theirs = np.intersect1d(
         one.incidence.columns.ravel(), other.incidence.columns.ravel(), return_indices=True

@@ -1,4 +1,4 @@
-"""A fitted proximity as tasks, plots and pages use it: the one way to what a fit found."""
+"""Access to the internals of a fitted proximity, for tasks, plots and pages."""
 
 from __future__ import annotations
 
@@ -35,42 +35,41 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
 
-# With more rows than this part of the training samples, a sweep over all leaves always costs less.
+# If more than 1/8 of the training samples are queried, a sweep over all leaves is always cheaper.
 _ROWS_FOR_SWEEP = 8
-# What a collision costs, in multiplications and additions of a sweep.
+# Cost of a collision, relative to one multiplication and addition of a sweep.
 _COLLISION_COST = 4
-# Rows of P with more take more memory than a sweep does.
+# With more collisions, rows of P take more memory than a sweep.
 _MOST_COLLISIONS = 5_000_000
 
 
 @dataclass(frozen=True)
 class Inside:
-    """What a fit found, and the computations on it. Make one with :meth:`of`.
+    """The internals of a fitted proximity. Create it with :meth:`of`.
 
-    Everything outside ``proximity.py`` that needs more than the public methods of a proximity takes
-    it from here.
+    All code outside ``proximity.py`` that needs more than the public methods uses this class.
 
     Attributes
     ----------
     prox : ForestProximity
-        A fitted proximity that nobody fits again: a copy of the user's, which shares its arrays.
-        Its results are never lazy.
+        A copy of the user's fitted proximity, which shares its arrays. It is never fitted again,
+        and its results are never lazy.
     """
 
     prox: ForestProximity
 
     @classmethod
     def of(cls, prox: ForestProximity) -> Inside:
-        """Return the inside of a fitted proximity as it is now, whatever fit does to it later."""
+        """Return the internals of a fitted proximity. A later fit does not affect them."""
         if not hasattr(prox, "kernel_"):
-            check_is_fitted(prox, "kernel_")  # raises, and would ask the forest for its tags
+            check_is_fitted(prox, "kernel_")  # raises; it also reads the tags of the forest
         own = copy(prox)
         own._returns_lazily = False
         return getattr(own.kernel_, "inside", cls)(own)
 
     @property
     def kernel(self) -> LeafKernel:
-        """The weights of the scheme over the training samples, and their index."""
+        """The weights of the training samples, and their index."""
         return self.prox.kernel_
 
     @property
@@ -80,38 +79,38 @@ class Inside:
 
     @property
     def stats(self) -> ForestStats:
-        """What the training samples say of leaves and trees."""
+        """Statistics of the leaves and trees."""
         return self.kernel.forest
 
     @property
     def samples(self) -> Samples:
-        """The training samples as the forest sees them: leaves, in-bag weights, and more."""
+        """The leaves, in-bag weights and other data of the training samples."""
         return self.prox._samples
 
     @property
     def sample_weight(self) -> Array | None:
-        """The sample weights that fit was given."""
+        """The sample weights passed to fit."""
         return self.prox._sample_weight
 
     @property
     def fitted_with(self) -> dict[str, Any]:
-        """The parameters that the kernel was made with, whatever they are set to now."""
+        """The parameters that the kernel was fitted with."""
         return self.prox._fitted_with
 
     @property
     def has_own_diagonal(self) -> bool:
-        """Whether training samples are similar to themselves."""
+        """Whether a training sample can have a nonzero proximity to itself."""
         own = self.kernel.own_diagonal
         return self.scheme.own_proximity != 0 if own is None else bool(own.any())
 
     @property
     def targets(self) -> Targets:
-        """The targets that fit was given."""
+        """The targets passed to fit."""
         return self.prox._targets
 
     @property
     def forest(self) -> forests.FittedForest:
-        """The forest, which routes samples and tells of its trees."""
+        """The adapter of the forest."""
         return self.prox._router
 
     @property
@@ -121,40 +120,40 @@ class Inside:
 
     @lazy
     def n_threads(self) -> int:
-        """Return how many threads to use."""
+        """Return the number of threads."""
         return count_threads(self.prox.n_jobs)
 
     @lazy
     def engine(self) -> Engine:
-        """Return what computes."""
+        """Return the engine."""
         engine = find_engine(self.prox.engine, n_threads=self.n_threads)
         return PartedEngine(engine) if isinstance(self.kernel.index, PartedIndex) else engine
 
     @property
     def is_symmetric(self) -> bool:
-        """Whether P is symmetric: by its scheme, or because it was symmetrized."""
+        """Whether P is symmetric, by its scheme or by ``symmetrize``."""
         return self.kernel.is_symmetric
 
     @property
     def predicts(self) -> bool:
-        """Whether rows are distributions, and P times y is the forest's own prediction."""
+        """Whether rows of P are distributions and P times y is the forest's prediction."""
         return self.scheme.predicts and not self.kernel.symmetrize
 
     @property
     def is_out_of_bag(self) -> bool:
-        """Whether P times y is the forest's out-of-bag prediction of the training samples."""
+        """Whether P times y is the forest's out-of-bag prediction for the training samples."""
         return self.predicts and self.scheme.out_of_bag and not self.has_own_diagonal
 
     def require_maps(self, what: str) -> None:
-        """Refuse a scheme without query and reference maps."""
+        """Raise an error if the scheme has no query and reference maps."""
         if self.scheme.divides_by_shared_oob:
             raise ValueError(no_maps(self.scheme, what))
 
     def route(self, X: Any) -> Samples:
-        """Return unseen samples as the forest sees them; what was routed before stays as it is."""
+        """Return the leaves of new samples. Routed samples are returned unchanged."""
         if isinstance(X, Samples):
             return X
-        if isinstance(X, Batches):  # the leaves of all rows are in memory, the rows are not
+        if isinstance(X, Batches):  # only the leaves of all rows have to fit in memory
             return Samples.joined([self.route(batch.X) for batch in X])
         if is_dask(X) and "features" not in self.scheme.needs:
             samples: Samples = import_module("leafkernel.dask").route(self, X)
@@ -170,31 +169,31 @@ class Inside:
         return int(X.shape[0] if hasattr(X, "shape") else len(X))
 
     def leaves_of(self, X: Any, rows: npt.NDArray[np.int64]) -> Array:
-        """Return the leaves of some of the samples in X."""
+        """Return the leaves of selected samples in X."""
         return self.forest.leaves(_safe_indexing(X, rows))
 
     def training_leaves(self, rows: npt.NDArray[np.int64]) -> Array:
-        """Return the leaves of some of the training samples."""
+        """Return the leaves of selected training samples."""
         leaves: Array = self.samples.leaf[rows]
         return leaves
 
     def require_in_memory(self, what: str, instead: str) -> None:
-        """Refuse training samples that are not in this process."""
+        """Raise an error if the training samples are not in this process."""
 
     def route_if_given(self, X: Any) -> Samples | None:
-        """Return unseen samples; None, which stands for the training samples, stays None."""
+        """Return new samples, or None if X is None (the training samples)."""
         return None if X is None else self.route(X)
 
     def product(self, X: Any = None) -> Product:
-        """Return the rows of P to compute: of unseen samples, or of the training samples."""
+        """Return the rows of P to compute, for new samples or for the training samples."""
         samples = self.route_if_given(X)
         return self.kernel.training_product() if samples is None else self.kernel.product(samples)
 
     def blocks(
         self, X: Any, block_size: int = 4096, *, sort: bool = True, columns: Array | None = None
     ) -> Iterator[tuple[slice, csr_array]]:
-        """Yield blocks of rows; training samples may be given other columns than their own."""
-        samples = self.route_if_given(X)  # not in the generator: what is wrong is said at once
+        """Yield blocks of rows, optionally with renumbered columns."""
+        samples = self.route_if_given(X)  # outside the generator, so that errors are immediate
         kernel, engine, progress = self.kernel, self.engine, self.prox.progress
         n_rows = kernel.n_samples if samples is None else samples.n_samples
         index = kernel.index
@@ -242,7 +241,7 @@ class Inside:
         return sums[:, :-1], sums[:, -1]
 
     def class_sums(self, product: Product, codes: npt.NDArray[np.intp], n_classes: int) -> Doubles:
-        """Return the sum of each row's proximities to the samples of each class, shape (m, c)."""
+        """Return the sum of the proximities to the samples of each class, shape (m, c)."""
         if self._is_few(product, n_classes):
             rows = self._few_rows(product)
             row = np.repeat(np.arange(product.n_rows), np.diff(rows.indptr))
@@ -256,7 +255,7 @@ class Inside:
         return self.engine.rows(product.with_dtype(np.float64), sort=False)
 
     def _is_few(self, product: Product, n_columns: int) -> bool:
-        """Return whether rows of P cost less than a sweep over all training samples and leaves."""
+        """Return whether computing rows of P is cheaper than a sweep over all training samples."""
         if product.n_rows > self.n_samples // _ROWS_FOR_SWEEP:
             return False
         collisions = int(self.engine.collisions(product).sum())
@@ -273,7 +272,7 @@ def columns_of(
     own: bool,
     n_threads: int = 1,
 ) -> csr_array:
-    """Return columns of P, given whether its rows are the training samples themselves."""
+    """Return columns of P. ``own`` is whether its rows are the training samples."""
     matrix = engine.rows(kernel.toward(product, rows, n_threads=n_threads))
     if own and kernel.own_diagonal is not None:
         found = matrix.tocoo()
@@ -291,7 +290,7 @@ def columns_of(
 
 
 def weighted_means(sums: Array, mass: Array, fallback: Any) -> Doubles:
-    """Divide sums of shape (m, c) by the mass of each row; rows without any get the fallback."""
+    """Divide sums of shape (m, c) by the mass of each row. Rows without mass get the fallback."""
     empty = mass <= 0
     means: Doubles = sums / np.where(empty, 1.0, mass)[:, None]
     means[empty] = fallback
@@ -299,24 +298,23 @@ def weighted_means(sums: Array, mass: Array, fallback: Any) -> Doubles:
 
 
 def check_averages(scheme: WeightScheme) -> None:
-    """Refuse a scheme whose weights make no average."""
+    """Raise an error if the scheme has negative weights."""
     if scheme.signed:
         raise ValueError(
-            f"weight_scheme={scheme.name!r} has negative weights, which make no "
-            "average; use weighted_sums."
+            f"weight_scheme={scheme.name!r} has negative weights, so averages are not defined. "
+            "Use weighted_sums."
         )
 
 
 def no_maps(scheme: WeightScheme, what: str) -> str:
-    """Say why a scheme has no maps, and which one to use."""
+    """Return the error message for a scheme without maps."""
     return (
-        f"weight_scheme={scheme.name!r} has no {what}: its entries are divided by a count that "
-        "belongs to the pair, so P is not a product of maps; use 'oob_separable', which nearly "
-        "equals it and has one."
+        f"weight_scheme={scheme.name!r} has no {what}, because P is not a product Q Wᵀ with this "
+        "scheme. Use 'oob_separable', which is nearly the same."
     )
 
 
 def _finite(sums: Doubles) -> Doubles:
     if not np.isfinite(sums).all():
-        raise OverflowError("a sum is too large for float64; use smaller values or weights.")
+        raise OverflowError("A sum is too large for float64. Use smaller values or weights.")
     return sums

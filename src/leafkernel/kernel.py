@@ -1,4 +1,4 @@
-"""A fitted kernel: a scheme's weights over the training samples, and the products asked of them."""
+"""A fitted kernel: the weights of the training samples, and products with them."""
 
 from __future__ import annotations
 
@@ -31,29 +31,29 @@ Diagonal = Literal["scheme", "one", "zero", "adjusted"]
 
 @dataclass(frozen=True)
 class LeafKernel(FieldsState):
-    """The weights of one scheme over the training samples of one forest. Build it with :meth:`fit`.
+    """The weights of the training samples with one scheme. Create it with :meth:`fit`.
 
     Attributes
     ----------
     scheme : WeightScheme
-        The rule.
+        The weight scheme.
     forest : ForestStats
-        What the training samples say of leaves and trees.
+        Statistics of the leaves and trees.
     query, reference : WeighedRows
-        The leaves of the training samples, and how they weigh on either side.
+        The leaves of the training samples, with their query and reference weights.
     index : LeafIndex or PartedIndex
-        The reference side by leaf.
+        The reference weights, listed by leaf.
     dtype : dtype
-        Type of every proximity.
+        Type of the proximities.
     symmetrize : bool
         Whether it is (P + Pᵀ)/2 of a scheme that is not symmetric.
     own_diagonal : ndarray of shape (n,), optional
-        What the diagonal policy puts on the diagonal.
+        The diagonal set by the ``diagonal`` parameter.
     packed_oob, oob_by_place : ndarray of uint64, optional
-        Out-of-bag flags of the training samples, where the scheme divides by shared counts: by
-        sample and by place in the index.
+        Out-of-bag flags of the training samples, by sample and by place in the index. Only for
+        schemes that divide by shared counts.
     leaf_factors : tuple of (LeafFactor or None, LeafFactor or None)
-        The factor of each leaf in the query and the reference weights, which new samples share.
+        The leaf factors of the query and the reference weights. New samples share them.
     """
 
     scheme: WeightScheme
@@ -82,7 +82,7 @@ class LeafKernel(FieldsState):
         list_part: ListPart | None = None,
         n_threads: int = 1,
     ) -> LeafKernel:
-        """Weigh the training samples and index them by leaf, in one part or as they are cut."""
+        """Compute the weights of the training samples, and index them by leaf."""
         incidence = samples.incidence_in(forest.coordinates, n_threads=n_threads)
         weights, asked = weigh(scheme, "query", samples, forest, dtype)
         query = reference = WeighedRows(incidence, weights)
@@ -92,7 +92,7 @@ class LeafKernel(FieldsState):
         else:
             weights, lent = weigh(scheme, "reference", samples, forest, dtype)
             reference = WeighedRows(incidence, weights)
-        # (P + Pᵀ)/2 is P itself where the scheme is symmetric already.
+        # For symmetric schemes, (P + Pᵀ)/2 is P itself.
         symmetrize = symmetrize and not scheme.symmetric
         if symmetrize:
             both = incidence.twice()
@@ -127,38 +127,38 @@ class LeafKernel(FieldsState):
 
     @lazy
     def by_leaf(self) -> npt.NDArray[np.float64] | None:
-        """Return the factor of each leaf of both sides together, for queries with its own."""
+        """Return the product of both leaf factors, for queries with the kernel's own factor."""
         return both_factors(self.query.weighting.by_leaf, self.index.by_leaf)
 
     @property
     def coordinates(self) -> Coordinates:
-        """The columns of the maps: L, or 2L where the kernel is symmetrized."""
+        """The columns of the maps: L, or 2L if the kernel is symmetrized."""
         return self.query.incidence.coordinates
 
     @property
     def is_symmetric(self) -> bool:
-        """Whether P is symmetric: by its scheme, or because it was symmetrized."""
+        """Whether P is symmetric, by its scheme or by ``symmetrize``."""
         return self.scheme.symmetric or self.symmetrize
 
     def query_map(self, samples: Samples | None = None) -> csr_array:
-        """Return Q of the training samples or of others, one column for each coordinate."""
+        """Return Q of the training samples or of new samples, one column per coordinate."""
         return leaf_map(self.query if samples is None else self.queries(samples), self.dtype)
 
     def reference_map(self) -> csr_array:
-        """Return W, one column for each coordinate."""
+        """Return W, one column per coordinate."""
         return leaf_map(self.reference, self.dtype)
 
     @lazy
     def row_order(self) -> npt.NDArray[np.int64]:
-        """Return the order to compute all training samples in."""
+        """Return the order in which to compute the training samples."""
         order = self.index.sample_at.astype(np.int64)
         if isinstance(self.index, LeafIndex) and (np.diff(order) > 0).all():
             return self.query.incidence.locality_order()
-        order.flags.writeable = False  # the core follows it
+        order.flags.writeable = False  # the core relies on it
         return order
 
     def queries(self, samples: Samples) -> WeighedRows:
-        """Return the leaves of unseen samples and their query weights."""
+        """Return the leaves and query weights of new samples."""
         incidence = samples.incidence_in(self.forest.coordinates)
         asked, lent = self.leaf_factors
         weights, _ = weigh(self.scheme, "query", samples, self.forest, self.dtype, asked)
@@ -170,7 +170,7 @@ class LeafKernel(FieldsState):
         return side_by_side(query, reference, incidence.twice(), self.dtype)
 
     def training_product(self, rows: slice = slice(None)) -> Product:
-        """Return the product for training samples in their training role."""
+        """Return the product for the training samples as queries."""
         query = self.query.rows(rows)
         is_all = query.n_rows == self.n_samples
         product = Product(
@@ -186,12 +186,12 @@ class LeafKernel(FieldsState):
         return self._with_factor(product)
 
     def product(self, samples: Samples) -> Product:
-        """Return the product for unseen samples."""
+        """Return the product for new samples."""
         oob = None if self.packed_oob is None else samples.packed_oob()
         return self.product_with(self.queries(samples), oob)
 
     def product_with(self, query: WeighedRows, oob: npt.NDArray[np.uint64] | None) -> Product:
-        """Return the product for weighed rows that are not among these training samples."""
+        """Return the product for weighted rows that are not training samples."""
         product = Product(
             query=query,
             reference=self.index,
@@ -203,15 +203,15 @@ class LeafKernel(FieldsState):
         return self._with_factor(product)
 
     def gram_product(self, samples: Samples | None = None, *, n_threads: int = 1) -> Product:
-        """Return the product Q Q'ᵀ: queries against the training samples as queries.
+        """Return the product Q Q'ᵀ: inner products of the query maps.
 
-        The inner products of leaf coordinates; P itself where the scheme is symmetric.
+        For symmetric schemes, this is P.
         """
         product = self.training_product() if samples is None else self.product(samples)
         return replace(product, reference=self.query_index(n_threads), own=None, diagonal=None)
 
     def query_index(self, n_threads: int = 1) -> LeafIndex | PartedIndex:
-        """Return the training samples as queries, by leaf. It is made once."""
+        """Return the query weights of the training samples, listed by leaf. It is computed once."""
         if self.scheme.symmetric:
             return self.index
         known: LeafIndex | PartedIndex | None = vars(self).get("_query_index")
@@ -223,9 +223,9 @@ class LeafKernel(FieldsState):
     def toward(
         self, product: Product, rows: npt.NDArray[np.int64], *, n_threads: int = 1
     ) -> Product:
-        """Return a product against some of the training samples alone, by the scheme's formula.
+        """Return the product with selected training samples only.
 
-        Values that ``diagonal=`` put on the diagonal are not in it.
+        It does not include the diagonal set by the ``diagonal`` parameter.
         """
         index = LeafIndex.of(self.reference.rows(rows), n_threads=n_threads)
         oob = None if self.packed_oob is None else self.packed_oob[rows[index.sample_at]]
@@ -245,7 +245,7 @@ class LeafKernel(FieldsState):
         )
 
     def with_diagonal(self, diagonal: Diagonal, samples: Samples) -> LeafKernel:
-        """Return the same kernel with another diagonal, given its training samples."""
+        """Return the same kernel with another diagonal."""
         return replace(self, own_diagonal=_diagonal(diagonal, self.scheme, samples, self.forest))
 
     def scheme_diagonal(self) -> npt.NDArray[np.float64]:
@@ -257,11 +257,11 @@ class LeafKernel(FieldsState):
         return diagonal
 
     def diagonal_shift(self) -> npt.NDArray[np.float64] | None:
-        """Return what the diagonal policy adds to the diagonal of Q Wᵀ, shape (n,)."""
+        """Return the difference between the set diagonal and that of Q Wᵀ, shape (n,)."""
         return None if self.own_diagonal is None else self.own_diagonal - self.scheme_diagonal()
 
     def _with_factor(self, product: Product) -> Product:
-        """Hand the factor of each leaf to a product whose queries have that of the kernel."""
+        """Reuse the leaf factor of the kernel for a product whose queries have it."""
         if product.query.weighting.by_leaf is self.query.weighting.by_leaf:
             vars(product)["by_leaf"] = self.by_leaf
         return product
@@ -278,7 +278,7 @@ def _diagonal(
 
 
 def _check_diagonal(diagonal: Any, n_samples: int) -> npt.NDArray[np.float64]:
-    """Return what a scheme's ``adjusted_diagonal`` gave, or say what is wrong with it."""
+    """Return the validated result of a scheme's ``adjusted_diagonal``."""
     refuse_masked("adjusted_diagonal()", diagonal)
     array: npt.NDArray[np.float64] = np.array(diagonal, dtype=np.float64)
     if array.shape != (n_samples,):
@@ -287,5 +287,5 @@ def _check_diagonal(diagonal: Any, n_samples: int) -> npt.NDArray[np.float64]:
             f"samples; got an array of shape {array.shape}."
         )
     if not (np.isfinite(array).all() and (array >= 0).all()):
-        raise ValueError("adjusted_diagonal() must return finite numbers that are not negative.")
+        raise ValueError("adjusted_diagonal() must return finite, nonnegative numbers.")
     return array

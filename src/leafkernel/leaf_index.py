@@ -1,8 +1,8 @@
-"""What is known of samples and leaves once a forest has routed them: frozen arrays, no models.
+"""Arrays that describe samples and leaves after routing. They are read-only.
 
-The words, used everywhere: a *leaf* id is global, numbered tree after tree, so that ids grow with
-the tree; *in_bag* is the weight with which a tree was trained on a sample; a sample is *out of
-bag* (oob) in a tree whose training never drew it.
+*Leaf* ids are global: they are numbered tree after tree. The *in-bag weight* is the weight of a
+sample in the training of a tree. A sample is *out-of-bag* (OOB) in a tree whose training never drew
+it.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ Array = npt.NDArray[Any]
 Track = Callable[..., Iterator[Any]]
 
 
-class Undeclared(AttributeError):  # noqa: N818 - it names what is wrong with the scheme
-    """A scheme reads something that it did not declare in ``needs``."""
+class Undeclared(AttributeError):  # noqa: N818 - the name describes the scheme
+    """A scheme uses information that it did not declare in ``needs``."""
 
 
 def _undeclared(name: str, need: str) -> Undeclared:
     return Undeclared(
-        f"this weight scheme reads {name!r}, which is prepared only on demand; declare it with "
-        f"needs = frozenset({{{need!r}}}) on the scheme (or as an attribute of the function)."
+        f"{name!r} is not available, because the weight scheme did not declare it. Add needs = "
+        f"frozenset({{{need!r}}}) to the scheme (or as an attribute of the function)."
     )
 
 
 def _lock_arrays(holder: Any) -> None:
-    """Make the arrays of a dataclass read-only: a scheme must not change them under the index."""
+    """Make the arrays of a dataclass read-only, so that a scheme cannot modify them."""
     for field in fields(holder):
         value = getattr(holder, field.name)
         if isinstance(value, np.ndarray):
@@ -47,9 +47,9 @@ def _lock_arrays(holder: Any) -> None:
 
 
 def _lock_whole(array: Array) -> None:
-    """Lock an array and those that it is a view of, so that it cannot be unlocked.
+    """Make an array and all its base arrays read-only.
 
-    The core follows the ids in it without looking again.
+    The compiled core uses the ids without further checks.
     """
     base: Any = array
     while isinstance(base, np.ndarray):
@@ -65,24 +65,36 @@ def _locked(array: Array) -> Array:
 
 @dataclass(frozen=True)
 class Samples(FieldsState):
-    """Samples as a forest sees them.
+    """Samples after routing: their leaves, in-bag weights and other data for schemes.
+
+    A weight scheme gets it as ``samples``. It has the attributes ``leaf``, ``in_bag``, ``is_oob``,
+    ``n_oob_trees``, ``features``, ``labels`` and ``contributions``. Most of them must be declared
+    in ``needs``; see ``WeightScheme``.
 
     Parameters
     ----------
     leaf : ndarray of shape (n, T)
         Global id of the leaf that each sample reaches in each tree.
     in_bag_weights : ndarray of shape (n, T), optional
-        Weight with which each tree was trained on each sample; 0 for unseen samples.
+        In-bag weight of each sample in each tree; 0 for new samples.
     oob_flags : ndarray of bool of shape (n, T), optional
-        Whether a tree's training never drew the sample. This is ``in_bag == 0`` except for samples
-        that were drawn with weight zero: the forest does not count those as out of bag.
+        Whether each sample is out-of-bag in each tree. This is ``in_bag == 0``, except for samples
+        drawn with weight zero, which the forest does not count as out-of-bag.
     feature_values : ndarray of shape (n, n_features), optional
-        The samples themselves, for schemes that look at them.
+        The features of the samples.
     labels : ndarray of int of shape (n,), optional
-        Class codes, for schemes that look at them; None for unseen samples.
+        Class indices; None for new samples.
     leaf_parts : ndarray of shape (n, T) or (n, T, K), optional
-        Part of each sample in the value of its leaf in each tree of a boosted model; K values
-        where leaves have a value for each output. 0 for unseen samples.
+        Contribution of each sample to the value of its leaf in each tree of a boosted model, for
+        each of K outputs if leaves have several values. 0 for new samples.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leafkernel.schemes import Samples
+    >>> samples = Samples.unseen(np.array([[0, 2], [1, 2]]))
+    >>> samples.n_oob_trees.tolist()
+    [[2], [2]]
     """
 
     leaf: Array
@@ -97,10 +109,10 @@ class Samples(FieldsState):
 
     @classmethod
     def unseen(cls, leaf: Array, *, feature_values: Array | None = None) -> Samples:
-        """Return samples that no tree was trained on: in bag with weight 0, out of bag in all."""
+        """Return new samples: their in-bag weights are 0, and they are out-of-bag in all trees."""
         return cls(
             leaf,
-            # Broadcast scalars: read like (n, T) arrays, and take no memory.
+            # Broadcast scalars behave like (n, T) arrays and take no memory.
             in_bag_weights=np.broadcast_to(np.uint8(0), leaf.shape),
             oob_flags=np.broadcast_to(np.True_, leaf.shape),
             feature_values=feature_values,
@@ -108,7 +120,7 @@ class Samples(FieldsState):
         )
 
     def rows(self, rows: slice) -> Samples:
-        """Return some of the samples."""
+        """Return selected samples."""
         taken: dict[str, Any] = {
             name: None if array is None else array[rows] for name, array in self._arrays()
         }
@@ -119,9 +131,9 @@ class Samples(FieldsState):
 
     @classmethod
     def joined(cls, parts: Sequence[Samples]) -> Samples:
-        """Return the samples of all parts, one after the other, with what is known of all."""
+        """Concatenate samples. Information that some parts lack is dropped."""
         if not parts:
-            raise ValueError("there are no samples.")
+            raise ValueError("X has no rows.")
         known: dict[str, Any] = {}
         for field in fields(cls):
             arrays = [getattr(part, field.name) for part in parts]
@@ -136,34 +148,34 @@ class Samples(FieldsState):
 
     @property
     def in_bag(self) -> Array:
-        """c_t(x), shape (n, T)."""
+        """In-bag weights c_t(x), shape (n, T)."""
         if self.in_bag_weights is None:
             raise _undeclared("in_bag", "in_bag")
         return self.in_bag_weights
 
     @property
     def is_oob(self) -> Array:
-        """o_t(x), shape (n, T), bool."""
+        """Out-of-bag flags o_t(x), shape (n, T), bool."""
         if self.oob_flags is None:
             raise _undeclared("is_oob", "in_bag")
         return self.oob_flags
 
     @property
     def contributions(self) -> Array:
-        """Part of each sample in the value of its leaf, shape (n, T) or (n, T, K)."""
+        """Contribution of each sample to the value of its leaf, shape (n, T) or (n, T, K)."""
         if self.leaf_parts is None:
             raise _undeclared("contributions", "gradients")
         return self.leaf_parts
 
     @property
     def features(self) -> Array:
-        """The samples themselves, shape (n, n_features)."""
+        """The features of the samples, shape (n, n_features)."""
         if self.feature_values is None:
             raise _undeclared("features", "features")
         return self.feature_values
 
     def incidence_in(self, coordinates: Coordinates, *, n_threads: int = 1) -> Incidence:
-        """Return the leaves as checked columns of the maps. They are checked once."""
+        """Return the leaves as columns of the maps. They are checked once."""
         known: Incidence | None = vars(self).get("incidence")
         if known is None or not np.array_equal(known.coordinates.first, coordinates.first):
             _lock_whole(self.leaf)
@@ -173,18 +185,18 @@ class Samples(FieldsState):
 
     @lazy
     def n_oob_trees(self) -> Array:
-        """S(x) = Σ_t o_t(x), shape (n, 1) so that it divides (n, T) arrays."""
+        """Count the out-of-bag trees: S(x) = Σ_t o_t(x), shape (n, 1) to divide (n, T) arrays."""
         counts: Array = np.count_nonzero(self.is_oob, axis=1, keepdims=True)
         return counts
 
     def count_oob_trees(self, *, n_threads: int) -> None:
-        """Compute :attr:`n_oob_trees` on several threads, before it is read."""
+        """Compute :attr:`n_oob_trees` in advance, on several threads."""
         flags = self.is_oob
         if flags.dtype == bool and flags.flags.c_contiguous:
             vars(self).setdefault("n_oob_trees", core.count_flags(flags, n_threads))
 
     def packed_oob(self) -> npt.NDArray[np.uint64]:
-        """Out-of-bag flags as bits, 64 trees to a word, shape (n, ceil(T / 64))."""
+        """Return the out-of-bag flags as bits, 64 trees per word, shape (n, ceil(T / 64))."""
         n_samples, n_trees = self.leaf.shape
         n_words = -(-n_trees // 64)
         packed = np.zeros((n_samples, n_words * 8), dtype=np.uint8)
@@ -195,31 +207,44 @@ class Samples(FieldsState):
 
 @dataclass(frozen=True)
 class ForestStats(FieldsState):
-    """What the training samples say about each leaf and each tree.
+    """Statistics of the leaves and trees of a fitted forest.
+
+    A weight scheme gets it as ``forest``. It has the attributes ``n_trees``, ``n_leaves``,
+    ``leaf_mass``, ``in_bag_mass``, ``tree_weights``, ``base_scores``, ``tree_outputs`` and
+    ``output_labels``, and the method ``path_features``. Most of them must be declared in ``needs``;
+    see ``WeightScheme``.
 
     Parameters
     ----------
     leaf_offsets : ndarray of int64 of shape (T + 1,)
-        First leaf id of each tree; the last entry is the number of leaves, L.
+        First leaf id of each tree, followed by the number of leaves, L.
     leaf_mass : ndarray of int64 of shape (L,)
         M(ℓ): number of training samples in each leaf.
     in_bag_masses : ndarray of float64 of shape (L,), optional
-        M_in(ℓ): sum of the in-bag weights over the training samples in each leaf.
+        M_in(ℓ): sum of the in-bag weights of the training samples in each leaf.
     weights_of_trees : ndarray of float64 of shape (T,), optional
-        Each tree's weight in its ensemble.
+        Weight of each tree in the ensemble.
     features_on_paths : tuple of (offsets, features), optional
-        The distinct features split on along the path to each leaf: those of leaf ℓ are
+        The distinct features on the path to each leaf. Those of leaf ℓ are
         ``features[offsets[ℓ]:offsets[ℓ + 1]]``.
     base_scores_of_outputs : ndarray of float64 of shape (K,), optional
         Raw score of each output of a boosted model before its first tree.
     outputs_of_trees : ndarray of int64 of shape (T,), optional
-        Output that each tree of a boosted model adds to; -1 for all of them.
+        Output that each tree of a boosted model adds to; -1 for all outputs.
     labels_of_outputs : ndarray of shape (K,), optional
-        The class that each output speaks for, or its number.
+        Label of each output: a class, or the index of the output.
     link_of_outputs : ndarray of str of shape (1,), optional
-        How a boosted model turns raw scores into predictions; empty where that is not known.
+        Link function from raw scores to predictions; empty if unknown.
     track : callable
-        Wraps an iterable in a progress bar, where the user asked for one.
+        Wraps an iterable in a progress bar, if enabled.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leafkernel.schemes import ForestStats, Samples
+    >>> samples = Samples(np.array([[0, 2], [1, 2]]))
+    >>> ForestStats.of(samples, np.array([0, 2, 3])).leaf_mass.tolist()
+    [1, 1, 2]
     """
 
     leaf_offsets: Array
@@ -240,7 +265,7 @@ class ForestStats(FieldsState):
     def of(
         cls, samples: Samples, leaf_offsets: Array, *, n_threads: int = 1, **known: Any
     ) -> ForestStats:
-        """Count what the training samples say."""
+        """Compute the statistics of the training samples."""
         in_bag = samples.in_bag_weights
         if in_bag is not None:
             is_count = in_bag.dtype == np.uint8
@@ -250,9 +275,9 @@ class ForestStats(FieldsState):
         return cls(leaf_offsets, *masses, **known)
 
     def plus(self, other: ForestStats) -> ForestStats:
-        """Return what these training samples and others say together."""
+        """Return the statistics of these and other training samples together."""
         if not np.array_equal(self.leaf_offsets, other.leaf_offsets):
-            raise ValueError("the samples were routed by different forests.")
+            raise ValueError("The samples were routed by different forests.")
         in_bag = None
         if self.in_bag_masses is not None and other.in_bag_masses is not None:
             in_bag = self.in_bag_masses + other.in_bag_masses
@@ -275,14 +300,14 @@ class ForestStats(FieldsState):
 
     @property
     def in_bag_mass(self) -> Array:
-        """M_in(ℓ), shape (L,)."""
+        """In-bag weight of each leaf, M_in(ℓ), shape (L,)."""
         if self.in_bag_masses is None:
             raise _undeclared("in_bag_mass", "in_bag")
         return self.in_bag_masses
 
     @property
     def tree_weights(self) -> Array:
-        """Each tree's weight in its ensemble, shape (T,)."""
+        """Weight of each tree in the ensemble, shape (T,)."""
         if self.weights_of_trees is None:
             raise _undeclared("tree_weights", "tree_weights")
         return self.weights_of_trees
@@ -296,23 +321,23 @@ class ForestStats(FieldsState):
 
     @property
     def tree_outputs(self) -> Array:
-        """Output that each tree adds to, shape (T,); -1 for all of them."""
+        """Output that each tree adds to, shape (T,); -1 for all outputs."""
         if self.outputs_of_trees is None:
             raise _undeclared("tree_outputs", "gradients")
         return self.outputs_of_trees
 
     @property
     def output_labels(self) -> Array:
-        """The class that each output speaks for, or its number, shape (K,)."""
+        """Label of each output, shape (K,): a class, or the index of the output."""
         if self.labels_of_outputs is None:
             raise _undeclared("output_labels", "gradients")
         return self.labels_of_outputs
 
     def once(self, name: str, compute: Callable[[], Array]) -> Array:
-        """Return an array that depends on this forest alone, computed when it is first asked for.
+        """Return an array that depends only on this forest. It is computed once.
 
-        A scheme whose weights have a factor for each leaf makes that factor with it. Then a query
-        costs what its own leaves cost, not what all leaves do.
+        Use it in a scheme to compute a factor for each leaf. Queries then cost only as much as
+        their own leaves, not all leaves.
 
         Parameters
         ----------
@@ -320,6 +345,11 @@ class ForestStats(FieldsState):
             Name of the array.
         compute : callable
             Returns the array.
+
+        Returns
+        -------
+        ndarray
+            The array, read-only.
         """
         key = f"once {name}"
         if key not in vars(self):
@@ -328,23 +358,23 @@ class ForestStats(FieldsState):
         return found
 
     def path_features(self, leaf: int) -> Array:
-        """Distinct features split on along the path to a leaf, ascending."""
+        """Return the distinct features on the path to a leaf, ascending."""
         if self.features_on_paths is None:
             raise _undeclared("path_features", "paths")
         offsets, features = self.features_on_paths
         return features[offsets[leaf] : offsets[leaf + 1]]
 
 
-# Two rows that share so many columns on average share some under every scheme.
+# With this average number of shared columns, nearly all pairs of rows share a leaf.
 _FULL_ROWS = 4.0
 
 
 def list_by_leaf(
     rows: WeighedRows, sample_at: npt.NDArray[np.int32] | None = None, *, n_threads: int = 1
 ) -> core.LeafLists:
-    """List samples by leaf, at the places of an order, by default one that is good."""
+    """List samples by leaf, in a given order or in one that is good for locality."""
     if sample_at is None:
-        # Where rows of P are nearly full, they come in the order of places and need no sorting.
+        # If rows of P are nearly full, the original order avoids sorting their columns.
         keep_order = rows.incidence.shared_columns() > _FULL_ROWS
         order = np.arange(rows.n_rows) if keep_order else rows.incidence.locality_order()
         sample_at = order.astype(np.int32)
@@ -352,38 +382,38 @@ def list_by_leaf(
 
 
 class Preparer(Protocol):
-    """What an index asks of an engine."""
+    """The methods of an engine that an index uses."""
 
     @property
     def key(self) -> Hashable:
-        """Engines with the same key share what they prepare."""
+        """Engines with the same key share their prepared objects."""
 
     def prepare(self, index: LeafIndex) -> Any:
-        """Make of an index what the engine needs for its work: a copy on a device, say."""
+        """Prepare an index for the engine, for example by copying it to a device."""
 
 
 @dataclass(frozen=True)
 class LeafIndex(FieldsState):
-    """The reference samples of every leaf with their weights: the reference map W, by leaf.
+    """The reference samples and weights of every leaf: the reference map W, listed by leaf.
 
-    Samples are listed by their place in an order that puts those which share leaves side by side:
-    rows of P computed in that order find their leaves, and their sums, in cache.
+    Samples are ordered so that samples with shared leaves are neighbors. If rows of P are computed
+    in this order, their leaves and sums are in the cache.
 
     Parameters
     ----------
     lists : leafkernel._native.LeafLists
-        Which samples each leaf has, and the factor of each member's weight. The compiled core
-        checks the arrays when it makes this object, and reads them without looking after that.
+        The samples of each leaf, and the factor of each member's weight. The compiled core checks
+        the arrays when it creates this object, and does not check them again.
     place_of : ndarray of int32 of shape (n,)
-        The place of each sample.
+        The place of each sample in the order.
     by_place : ndarray of float64 of shape (n,), optional
         Factor of the sample at each place.
     by_leaf : ndarray of float64 of shape (L,), optional
         Factor of each leaf.
     scale : float
-        Factor for all.
+        Factor of all weights.
     rows : WeighedRows, optional
-        The same samples by row, where they are at hand.
+        The same samples by row, if available.
     """
 
     lists: core.LeafLists
@@ -401,18 +431,18 @@ class LeafIndex(FieldsState):
         *,
         n_threads: int = 1,
     ) -> LeafIndex:
-        """List samples by leaf, at the places of an order, by default one that is good."""
+        """List samples by leaf, in a given order or in one that is good for locality."""
         return cls.from_lists(rows, list_by_leaf(rows, sample_at, n_threads=n_threads))
 
     @classmethod
     def from_lists(cls, rows: WeighedRows, lists: core.LeafLists) -> LeafIndex:
-        """Return the index of rows whose lists are there already."""
+        """Return the index of rows with existing lists."""
         sample_at, by_row = lists.sample_at, rows.by_row
         n_leaves = rows.incidence.coordinates.n_columns
         if len(sample_at) != rows.n_rows or len(lists.offsets) != n_leaves + 1:
             raise ValueError(
-                f"lists of {len(lists.offsets) - 1} leaves and {len(sample_at)} samples do not "
-                f"belong to {rows.n_rows} samples with {n_leaves} leaves."
+                f"lists has {len(lists.offsets) - 1} leaves and {len(sample_at)} samples, but rows "
+                f"has {n_leaves} leaves and {rows.n_rows} samples."
             )
         place_of = np.empty(len(sample_at), dtype=np.int32)
         place_of[sample_at] = np.arange(len(sample_at), dtype=np.int32)
@@ -427,22 +457,22 @@ class LeafIndex(FieldsState):
         )
 
     def like(self, rows: WeighedRows, *, n_threads: int = 1) -> LeafIndex:
-        """Return an index of as many other rows, at the same places."""
+        """Return an index of the same number of other rows, in the same order."""
         return LeafIndex.of(rows, self.sample_at, n_threads=n_threads)
 
     @property
     def offsets(self) -> npt.NDArray[np.int64]:
-        """Where each leaf's members begin, shape (L + 1,)."""
+        """Start of the members of each leaf, shape (L + 1,)."""
         return self.lists.offsets
 
     @property
     def members(self) -> npt.NDArray[np.int32]:
-        """Places of samples, leaf after leaf, ascending within each."""
+        """Places of the samples of each leaf, ascending within a leaf."""
         return self.lists.members
 
     @property
     def weights(self) -> Array | None:
-        """Factor of each member's weight; None where all are one."""
+        """Factor of each member's weight, or None if all are one."""
         return self.lists.weights
 
     @property
@@ -461,14 +491,14 @@ class LeafIndex(FieldsState):
         return np.diff(self.offsets)
 
     def with_samples(self, sample_at: npt.NDArray[np.int32]) -> LeafIndex:
-        """Return the same index under other numbers of the samples."""
+        """Return the same index with renumbered samples."""
         return replace(self, lists=self.lists.with_samples(sample_at), rows=None)
 
     def prepared(self, engine: Preparer) -> Any:
-        """Return what an engine made of this index. It is made once, and kept here."""
+        """Return the object that an engine prepared for this index. It is created once."""
         kept = vars(self).setdefault("_prepared", {})
         key = type(engine), engine.key
         if key not in kept:
-            # Another thread may prepare it too, which costs time only.
+            # Two threads may prepare it at the same time. This only costs time.
             kept.setdefault(key, engine.prepare(self))
         return kept[key]

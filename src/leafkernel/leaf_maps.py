@@ -1,4 +1,4 @@
-"""From a scheme to weights in trees, and from those to sparse maps Q and W."""
+"""Compute the weights of a scheme, and the sparse maps Q and W."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from leafkernel.schemes import Weighting, WeightScheme
 
 INT32_MAX = np.iinfo(np.int32).max
 
-# Rows of a map are made this many at a time, so that no (n, T) array of doubles ever exists.
+# Number of rows to compute at a time, to avoid an (n, T) array of float64.
 _ROWS_AT_ONCE = 1 << 14
 
 
 @dataclass(frozen=True)
 class LeafFactor:
-    """A factor for each leaf that has been checked.
+    """A factor for each leaf that was already checked.
 
     Attributes
     ----------
     given : ndarray of shape (L,)
-        The array as the scheme gave it.
+        The array returned by the scheme.
     taken : ndarray of float64 of shape (L,)
-        The same numbers as the engines take them.
+        The same numbers in the form for the engines.
     """
 
     given: Array
@@ -43,10 +43,10 @@ def weigh(
     dtype: np.dtype[Any],
     known: LeafFactor | None = None,
 ) -> tuple[Weighting, LeafFactor | None]:
-    """Return the weights of samples on one side, and their factor for each leaf.
+    """Return the weights of samples on one side, and their leaf factor.
 
-    A factor that is known, because the scheme gave the very same array before, is not looked at
-    again: it has millions of entries, of which few samples need few.
+    If the scheme returns the same array as before (``known``), it is not checked again. It may have
+    millions of entries, even if there are few samples.
     """
     given = getattr(scheme, side)(samples, forest)
     if (
@@ -61,7 +61,7 @@ def weigh(
     taken = _take_weights(given, samples, forest, scheme, side, dtype)
     known = None
     if isinstance(given, Weighting) and given.by_leaf is not None and taken.by_leaf is not None:
-        # Another array, or other numbers in it, can be a factor of another scale.
+        # Reuse the factor only if it was not rescaled and cannot change.
         is_same = given.by_leaf is taken.by_leaf or (
             not given.by_leaf.flags.writeable and np.array_equal(given.by_leaf, taken.by_leaf)
         )
@@ -70,7 +70,7 @@ def weigh(
 
 
 def check_symmetric(scheme: WeightScheme, samples: Samples, forest: ForestStats) -> None:
-    """Refuse a scheme that calls itself symmetric and has other reference weights.
+    """Raise an error if a scheme has ``symmetric=True`` but different reference weights.
 
     A symmetric kernel uses the query weights on both sides and would ignore them.
     """
@@ -87,27 +87,26 @@ def check_symmetric(scheme: WeightScheme, samples: Samples, forest: ForestStats)
         asks, lends = (side.dense(rows) for side in sides)
         if not np.allclose(asks, lends, rtol=1e-6, atol=0):
             raise ValueError(
-                f"weight scheme {scheme.name!r} has symmetric=True, but its reference() returns "
-                "other weights than its query(); remove symmetric=True, or remove reference()."
+                f"weight scheme {scheme.name!r} has symmetric=True, but its reference() and "
+                "query() return different weights. Remove symmetric=True or reference()."
             )
 
 
 def side_by_side(
     first: WeighedRows, second: WeighedRows, both: Incidence, dtype: np.dtype[Any]
 ) -> WeighedRows:
-    """Return the rows of [A B]/√2, over twice the columns.
+    """Return the rows of [A B]/√2, on twice the columns.
 
-    With A = Q, B = W on the query side and A = W, B = Q on the reference side the product is
-    ½[Q W][W Q]ᵀ = (Q Wᵀ + W Qᵀ)/2, so a symmetrized kernel is a product of two maps as well.
+    With A = Q, B = W for the queries and A = W, B = Q for the references, the product is
+    ½[Q W][W Q]ᵀ = (Q Wᵀ + W Qᵀ)/2. A symmetrized kernel is therefore also a product of two maps.
     """
     entries = first.incidence.beside(first.dense(), second.dense())
     return WeighedRows(both, Weighting(scale=np.sqrt(0.5), by_entry=entries).compact(dtype))
 
 
 def leaf_map(rows: WeighedRows, dtype: np.dtype[Any]) -> csr_array:
-    """Return the weights as a sparse map: each row's weights at its columns."""
-    # The columns of a row ascend already: the rows of a CSR matrix are the nonzero entries as they
-    # stand.
+    """Return the weights as a sparse matrix, with the weights of each row in its columns."""
+    # The columns of each row are already ascending, so the nonzero entries form a CSR matrix.
     incidence, n_rows = rows.incidence, rows.n_rows
     n_columns = incidence.coordinates.n_columns
     offsets = np.zeros(n_rows + 1, dtype=np.int64)
@@ -116,7 +115,7 @@ def leaf_map(rows: WeighedRows, dtype: np.dtype[Any]) -> csr_array:
         some = slice(begin, min(begin + _ROWS_AT_ONCE, n_rows))
         exact = rows.dense(some)
         if np.max(np.abs(exact), initial=0) > np.finfo(dtype).max:
-            raise OverflowError(f"a weight is too large for {dtype}; use dtype=np.float64.")
+            raise OverflowError(f"A weight is too large for {dtype}. Use dtype=np.float64.")
         weights = exact.astype(dtype)
         nonzero = weights != 0
         places = incidence.entries(some)
@@ -150,7 +149,7 @@ def _take_weights(
     side: str,
     dtype: np.dtype[Any],
 ) -> Weighting:
-    """Return what a scheme gave, checked, as the engines take it, and safe from later changes."""
+    """Return a checked copy of the weights of a scheme, in the form for the engines."""
     where = f"weight scheme {scheme.name!r} ({side})"
     checked = _check_weights(given, samples, forest, where, signed=scheme.signed)
     owned = (samples.in_bag_weights, samples.oob_flags)
@@ -163,7 +162,7 @@ def _take_weights(
 def _check_weights(
     weights: Any, samples: Samples, forest: ForestStats, where: str, *, signed: bool
 ) -> Weighting:
-    """Refuse weights that would make a wrong proximity, whoever wrote the scheme."""
+    """Raise an error for invalid weights of a scheme."""
     if isinstance(weights, Weighting):
         factors = {
             "scale": (weights.scale, ()),
@@ -191,15 +190,17 @@ def _check_factor(
             f"{where} must return an array of shape {meaning}{shape}; got {array.shape}."
         )
     if array.dtype.kind in "bu":
-        return  # nothing else can be wrong with them
-    # Two passes, without arrays in between: a factor has millions of leaves.
+        return  # always finite and nonnegative
+    # Two passes without temporary arrays, because there may be millions of leaves.
     low, high = np.min(array, initial=0), np.max(array, initial=0)
     if np.isnan(low):
-        raise ValueError(f"{where} returned NaN; leafkernel.schemes.ratio divides safely.")
+        raise ValueError(
+            f"{where} returned NaN. Use leafkernel.schemes.ratio to avoid division by zero."
+        )
     if max(-low, high) > np.finfo(np.float64).max:
         raise ValueError(f"{where} returned weights that are infinite or too large for float64.")
     if not signed and low < 0:
         raise ValueError(
-            f"{where} returned negative weights; a proximity needs them >= 0, unless the scheme "
-            "has signed = True."
+            f"{where} returned negative weights. Return nonnegative weights, or set signed = True "
+            "in the scheme."
         )

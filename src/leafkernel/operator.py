@@ -1,4 +1,4 @@
-"""P as a linear operator: products with vectors through the leaves, without P."""
+"""P as a linear operator, without building the matrix."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ Array = npt.NDArray[Any]
 
 
 class ProximityOperator(LinearOperator):
-    """P V = Q (Wᵀ V) + d ∘ V in O((m + n) T) for each column, and its adjoint.
+    """The operator P V = Q (Wᵀ V) + d ∘ V and its adjoint, in O((m + n) T) for each column of V.
 
-    Sums are kept in float64; the result has the type that NumPy gives ``P @ V``.
+    Sums are computed in float64. The result has the dtype of ``P @ V`` in NumPy.
 
     Parameters
     ----------
     engine : Engine
-        What computes.
+        The engine.
     product : Product
         Q and W.
     transpose : callable
         Returns the product for Pᵀ. Called once, when the adjoint is first used.
     diagonal_shift : ndarray of shape (n,), optional
-        d: what the diagonal policy adds to the diagonal of Q Wᵀ.
+        d: the difference between the set diagonal and that of Q Wᵀ.
     """
 
     def __init__(
@@ -75,15 +75,15 @@ class ProximityOperator(LinearOperator):
         if np.iscomplexobj(V):
             return self._times(product, V.real) + 1j * self._times(product, V.imag)
         dtype = np.result_type(self.dtype, V.dtype)
-        # What the samples of a leaf add up to is kept in a type that loses no digits of V.
+        # The sums of each leaf are kept in a type that preserves the precision of V.
         kept = np.dtype(np.float32 if dtype == np.float32 else np.float64)
         in_double = V.astype(np.float64)
         out: Array = self.engine.apply(product.with_dtype(kept), in_double)
-        if kept == np.float32 and not np.isfinite(out).all():  # a leaf's sum was too large for it
+        if kept == np.float32 and not np.isfinite(out).all():  # the sum of a leaf overflowed
             out = self.engine.apply(product.with_dtype(np.float64), in_double)
         if self.diagonal_shift is not None:
             out += self.diagonal_shift[:, None] * V
         limit = np.finfo(dtype).max
         if not (np.abs(out) <= limit).all() and np.isfinite(in_double).all():
-            raise OverflowError(f"a product with P is too large for {dtype}; use smaller numbers.")
+            raise OverflowError(f"A product with P is too large for {dtype}. Use smaller numbers.")
         return out.astype(dtype, copy=False)

@@ -1,8 +1,8 @@
-"""Reference samples in parts, each with an index of its own, and results of parts as one.
+"""Reference samples in parts, each with its own index.
 
-P = Q Wᵀ splits by reference samples: P = [Q W₁ᵀ | Q W₂ᵀ | …]. Every leaf collision lies in one
-part, so nothing is computed twice: rows stand side by side, sums add up, and the nearest are the
-best of the nearest of each part.
+P = Q Wᵀ splits by reference samples: P = [Q W₁ᵀ | Q W₂ᵀ | …]. Every leaf collision belongs to one
+part, so nothing is computed twice. Rows are placed side by side, sums are added, and the nearest
+neighbors are selected from those of each part.
 """
 
 from __future__ import annotations
@@ -24,22 +24,21 @@ from leafkernel.product import Product
 
 Array = npt.NDArray[Any]
 Nearest = tuple[Array, npt.NDArray[np.int64]]
-#: Makes, or knows already, the lists of a part, given its number and its rows.
+#: Returns the lists of a part, given its number and its rows.
 ListPart = Callable[[int, WeighedRows], core.LeafLists]
 
 
 @dataclass(frozen=True)
 class PartedIndex(FieldsState):
-    """The reference samples in parts: those of each part follow those of the part before.
+    """The reference samples in consecutive parts.
 
-    It stands where a :class:`LeafIndex` does. :class:`leafkernel.engines.PartedEngine` computes
-    with it, through any other engine.
+    It replaces :class:`LeafIndex`. Use it with :class:`leafkernel.engines.PartedEngine`.
 
     Parameters
     ----------
     parts : tuple of LeafIndex
-        The index of each part. Their factors of leaves and their scales are equal: masses of leaves
-        are those of all parts together.
+        The index of each part. All parts have the same leaf factors and scale, which are based on
+        the leaf sizes of all parts together.
     """
 
     parts: tuple[LeafIndex, ...]
@@ -51,7 +50,7 @@ class PartedIndex(FieldsState):
         cuts: Sequence[slice],
         list_part: ListPart,
     ) -> LeafIndex | PartedIndex:
-        """List samples by leaf, part by part, as they are cut; one part is a plain index."""
+        """List samples by leaf, part by part. With a single part, return a LeafIndex."""
         parts = []
         for i, some in enumerate(cuts):
             of_part = rows.rows(some)
@@ -59,7 +58,7 @@ class PartedIndex(FieldsState):
         return parts[0] if len(parts) == 1 else cls(tuple(parts))
 
     def like(self, rows: WeighedRows, *, n_threads: int = 1) -> PartedIndex:
-        """Return an index of as many other rows, in the same parts and at the same places."""
+        """Return an index of other rows, with the same parts and places."""
         parts = zip(self.columns, self.parts, strict=True)
         return PartedIndex(
             tuple(
@@ -70,7 +69,7 @@ class PartedIndex(FieldsState):
 
     @lazy
     def columns(self) -> tuple[slice, ...]:
-        """Return the samples of each part."""
+        """Return the range of samples of each part."""
         return tuple(cuts_of([part.n_samples for part in self.parts]))
 
     @property
@@ -95,7 +94,7 @@ class PartedIndex(FieldsState):
 
     @property
     def scale(self) -> float:
-        """Factor for all."""
+        """Factor of all entries."""
         return self.parts[0].scale
 
     @property
@@ -114,28 +113,28 @@ class PartedIndex(FieldsState):
 
 
 def cut(n_rows: int, size: int) -> list[slice]:
-    """Cut rows into pieces of a size, at least one."""
+    """Split rows into pieces of a given size. There is at least one piece."""
     begins = range(0, max(n_rows, 1), size)
     return [slice(begin, min(begin + size, n_rows)) for begin in begins]
 
 
 def parts_of(index: LeafIndex | PartedIndex) -> tuple[LeafIndex, ...]:
-    """Return the parts of an index; a plain one is its own only part."""
+    """Return the parts of an index. A LeafIndex is a single part."""
     return index.parts if isinstance(index, PartedIndex) else (index,)
 
 
 def cuts_of(sizes: Sequence[int]) -> list[slice]:
-    """Return pieces of these sizes, one behind the other."""
+    """Return consecutive slices of the given sizes."""
     ends = np.cumsum(sizes).tolist()
     return [slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False)]
 
 
 def cuts_with(sizes: Sequence[int], n_more: int, most: int | None = None) -> list[slice]:
-    """Return cuts for parts of these sizes and more rows behind them.
+    """Return slices for parts of the given sizes, followed by more rows.
 
-    A part that is not much smaller than the one before is joined with it, unless both have more
-    than ``most`` rows. So there are never many parts, however often rows are added, and most rows
-    are listed only a few times.
+    A part that is at least half as large as the part before it is joined with it, unless both
+    together have more than ``most`` rows. The number of parts therefore stays small, and most rows
+    are indexed only a few times, even if rows are added often.
     """
     joined = [*sizes, n_more]
     while len(joined) > 1 and 2 * joined[-1] >= joined[-2]:
@@ -146,7 +145,7 @@ def cuts_with(sizes: Sequence[int], n_more: int, most: int | None = None) -> lis
 
 
 def products(product: Product) -> Iterator[tuple[slice, Product]]:
-    """Yield the columns of each part of the reference samples, and the product with it."""
+    """Yield the columns of each part of the reference samples, and the product with the part."""
     index = product.reference
     if not isinstance(index, PartedIndex):
         yield slice(0, index.n_samples), product
@@ -171,7 +170,7 @@ def products(product: Product) -> Iterator[tuple[slice, Product]]:
 
 
 def nearest_of_both(first: Nearest, second: Nearest, k: int, *, by_magnitude: bool) -> Nearest:
-    """Return the k nearest of two lists for each row, ties by index; sample -1 stands for none."""
+    """Return the k nearest of two lists for each row, with ties by index. Sample -1 means none."""
     similarity, samples = (np.concatenate(pair, axis=1) for pair in zip(first, second, strict=True))
     rank = np.where(samples < 0, -np.inf, np.abs(similarity) if by_magnitude else similarity)
     order = np.lexsort((samples, -rank), axis=1)[:, :k]

@@ -1,4 +1,4 @@
-"""Rows of P to compute, and all that is needed for them: what engines are given."""
+"""Rows of P to compute: the input of the engines."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 def both_factors(
     first: npt.NDArray[np.float64] | None, second: npt.NDArray[np.float64] | None
 ) -> npt.NDArray[np.float64] | None:
-    """Return the product of two factors, each of which may be left out."""
+    """Return the product of two factors, each of which may be None."""
     if first is None or second is None:
         return second if first is None else first
     with np.errstate(over="ignore"):
         both = first * second
     if np.isinf(both).any():
-        raise OverflowError("a proximity is too large for float64; use smaller weights.")
+        raise OverflowError("A proximity is too large for float64. Use smaller weights.")
     return both
 
 
@@ -36,20 +36,20 @@ class Product:
     Attributes
     ----------
     query : WeighedRows
-        The leaves of the query rows and their weights.
+        The leaves and weights of the query rows.
     reference : LeafIndex or PartedIndex
-        The reference samples by leaf.
+        The reference samples, listed by leaf.
     row_order : ndarray of int64 of shape (m,)
-        The order to compute the rows in.
+        The order in which to compute the rows.
     dtype : dtype
         Type of the results.
     own : ndarray of int of shape (m,), optional
-        The place of the reference sample that each query row is, where the queries are the training
-        samples; -1 for a row that is none of the reference samples.
+        If the queries are training samples, the place of each query row among the reference
+        samples, or -1.
     diagonal : ndarray of float64 of shape (m,), optional
-        What to put at (row, own[row]) instead of the scheme's value.
+        Values at (row, own[row]) that replace those of the scheme.
     query_oob, reference_oob : ndarray of uint64, optional
-        Packed out-of-bag flags, where entries are to be divided by S(x, x'), by row and by place.
+        Packed out-of-bag flags by row and by place, if entries are divided by S(x, x').
     """
 
     query: WeighedRows
@@ -68,9 +68,9 @@ class Product:
 
     @property
     def index(self) -> LeafIndex:
-        """The reference samples in one piece, as most engines take them."""
+        """The reference samples as a single index."""
         if not isinstance(self.reference, LeafIndex):
-            raise TypeError("the reference samples are in parts; wrap the engine in PartedEngine.")
+            raise TypeError("The reference samples are in parts. Wrap the engine in PartedEngine.")
         return self.reference
 
     @property
@@ -80,20 +80,20 @@ class Product:
 
     @property
     def scale(self) -> float:
-        """Factor for all entries."""
+        """Factor of all entries."""
         return self.query.weighting.scale * self.reference.scale
 
     @lazy
     def by_leaf(self) -> npt.NDArray[np.float64] | None:
-        """Factor of each leaf, of both sides together."""
+        """Factor of each leaf, for both sides together."""
         return both_factors(self.query.weighting.by_leaf, self.reference.by_leaf)
 
     def with_dtype(self, dtype: npt.DTypeLike) -> Product:
-        """Return the product in another type, and what is known of its leaves with it."""
+        """Return the product with another dtype. Leaf factors are reused."""
         if self.dtype == dtype:
             return self
         other = replace(self, dtype=np.dtype(dtype))
-        # A solver multiplies hundreds of times: the factors of millions of leaves are made once.
+        # Solvers call this hundreds of times, so the leaf factors are computed only once.
         vars(other)["by_leaf"] = self.by_leaf
         return other
 

@@ -1,4 +1,4 @@
-"""The front door: an estimator that validates, delegates, and holds the fitted kernel."""
+"""The main estimator, :class:`ForestProximity`. It validates, delegates, and stores the kernel."""
 
 from __future__ import annotations
 
@@ -83,7 +83,10 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def _lazily(method: Method) -> Method:
-    """Make a method return lazy Dask arrays if the proximity was fitted on Dask data or X is."""
+    """Wrap a method so that it returns lazy Dask arrays for Dask data.
+
+    This applies if the proximity was fitted on Dask data or if X is Dask data.
+    """
     name, parameters = method.__name__, signature(method)
 
     @wraps(method)
@@ -101,87 +104,97 @@ def _lazily(method: Method) -> Method:
     return call  # type: ignore[return-value]
 
 
-# What a fitted object holds. Raise it when that changes: an older pickle is then refused.
+# Version of the pickled state. Increase it when the state changes, to reject older pickles.
 _LAYOUT = 2
 
 
 class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator):
-    """Supervised similarity of samples, learned by a tree ensemble.
+    """Similarity between samples, learned by a tree ensemble.
 
-    Two samples are alike when the trees of a forest send them to the same leaves. A weight scheme
-    says how much each shared leaf counts, and the proximities of all pairs are a sparse matrix
-    P = Q Wᵀ: exact, in and out of sample, and never formed unless you ask for it.
+    Two samples are similar if the trees of a forest send them to the same leaves. A weight scheme
+    defines how much each shared leaf counts. The proximities of all pairs form a sparse matrix
+    P = Q Wᵀ. They are exact, for training samples and for new data. Only :meth:`proximity` builds
+    the full matrix in memory.
+
+    Without ``X``, training samples are compared using their out-of-bag trees, if the scheme uses
+    out-of-bag trees. Any ``X`` that you pass is treated as new data.
 
     Parameters
     ----------
     forest : estimator
-        Any tree ensemble of scikit-learn or of packages that subclass its forests, LightGBM,
-        XGBoost or CatBoost model, native or not; a Pipeline or search that ends in one; or any
-        object with a method ``leaves(X)``: see :class:`leafkernel.forests.Forest`. A fitted forest
-        is used as it is; an unfitted one is cloned and fitted. Note that
-        :func:`sklearn.base.clone` of this object gives an unfitted forest, as for every
-        meta-estimator; wrap it in ``sklearn.frozen.FrozenEstimator`` to keep it fitted.
+        A tree ensemble from scikit-learn or a package that subclasses its forests, or a LightGBM,
+        XGBoost or CatBoost model (the native boosters too). A Pipeline or a search that ends in
+        one works as well, and so does any object with a method ``leaves(X)``; see
+        :class:`leafkernel.forests.Forest`. A fitted forest is used as it is. An unfitted forest is
+        cloned and fitted. As for every meta-estimator, :func:`sklearn.base.clone` of this object
+        has an unfitted forest; use ``sklearn.frozen.FrozenEstimator`` to keep it fitted.
     weight_scheme : str, callable or WeightScheme, default="gap"
-        ``"gap"``, ``"uniform"`` (or ``"original"``), ``"kerf"``, ``"oob"``, ``"oob_separable"``,
-        ``"boosted"``, ``"ih"``, ``"gradient"``; a function of ``(samples, forest)`` that returns
-        weights of shape (n, T); or a :class:`WeightScheme`. See :mod:`leafkernel.schemes`.
+        The rule that weights shared leaves: ``"gap"``, ``"uniform"`` (or ``"original"``),
+        ``"kerf"``, ``"oob"``, ``"oob_separable"``, ``"boosted"``, ``"ih"`` or ``"gradient"``; a
+        function of ``(samples, forest)`` that returns weights of shape (n, T); or a
+        :class:`WeightScheme`. See :mod:`leafkernel.schemes`.
     diagonal : {"scheme", "one", "zero", "adjusted"}, default="scheme"
-        Proximity of a training sample to itself: what the formula gives (0 for "gap"), 1, 0, or,
-        for "gap", the mean weight of the sample over the trees that drew it.
+        Proximity of a training sample to itself: the value of the scheme's formula (0 for "gap"),
+        1, or 0. With "gap", "adjusted" is the mean reference weight of the sample over the trees
+        that have it in bag.
     symmetrize : bool, default=False
-        Whether to use (P + Pᵀ)/2. For an unseen sample the transposed half is what it would lend
-        to others as a reference; with "gap" that is nothing, so its proximities are halved.
+        Whether to use (P + Pᵀ)/2. For a new sample, the transposed half uses its reference
+        weights. With "gap" these are zero, so its proximities are halved.
     engine : {"auto", "native", "reference"} or Engine, default="auto"
-        How to compute: compiled and parallel ("auto" picks it), or slow and obvious. An object of
-        your own works too, with its own number of threads: see :class:`leafkernel.engines.Engine`.
+        The implementation. "native" is compiled and parallel, "reference" is slow and easy to
+        read, and "auto" selects "native". You can also pass your own
+        :class:`leafkernel.engines.Engine`, which manages its own threads.
     dtype : {numpy.float32, numpy.float64}, default=numpy.float32
-        Type of weights and proximities. Rows of P are summed in float64 either way.
+        Type of the weights and proximities. Rows of P are summed in float64 in both cases.
     n_jobs : int, default=None
-        Threads, as in scikit-learn: None is 1 unless in a joblib context, -1 is all. The numbers
-        do not depend on it.
+        Number of threads, as in scikit-learn: None means 1 unless in a joblib context, -1 means
+        all cores. Results do not depend on it.
     max_memory : int or str, default=None
-        Most memory that :meth:`proximity` may return, in bytes or as ``"4GB"``; the memory that is
-        free by default. Where the matrix is expected to be larger, an error is raised before it is
-        computed; where it proves to be larger, as soon as it would pass the limit.
+        Largest matrix that :meth:`proximity` may return, in bytes or as text like ``"4GB"``. By
+        default, the available memory. If the estimated size exceeds the limit, an error is raised
+        before the computation. If the actual size does, the computation stops with an error.
     progress : bool, default=False
-        Whether to show progress bars (needs tqdm).
+        Whether to show progress bars (requires tqdm).
 
     Attributes
     ----------
     forest_ : estimator
         The fitted forest.
     scheme_ : WeightScheme
-        The scheme in use.
+        The weight scheme in use.
     kernel_ : LeafKernel
-        The maps over the training samples.
+        The weights of the training samples and their index.
     n_trees_, n_leaves_, n_samples_fit_ : int
-        Trees, leaves over all trees, and training samples.
+        Number of trees, of leaves in all trees, and of training samples.
     y_ : ndarray or None
-        The targets that were passed to :meth:`fit`. Tasks use them unless they are given others.
+        The targets passed to :meth:`fit`. Tasks use them unless you pass others.
     base_score_ : float
-        With "gradient", the raw score before the first tree. The rows of P sum to the rest.
+        With "gradient", the raw score before the first tree. Each row of P sums to the raw score
+        minus ``base_score_``.
     index_ : pandas.Index or range
-        Labels of the training samples: the index of X if X is a pandas data frame with an index of
-        its own, otherwise positions. Methods and tasks that take training samples take these
-        labels: ``index_[3]`` is the label of the sample at position 3.
+        Labels of the training samples: the index of X if X is a pandas data frame with a
+        non-default index, otherwise positions. Methods and tasks that take training samples take
+        these labels. ``index_[3]`` is the label of the sample at position 3.
     n_features_in_ : int
         Number of features seen during fit.
     feature_names_in_ : ndarray of str
-        Names of the features, where X has string column names.
-
-    Notes
-    -----
-    Parameters that define the kernel (the first four and ``dtype``) take effect with the next
-    :meth:`fit`; the others at once.
-
-    X may be a Dask array or a Dask data frame (extra ``dask``). If :meth:`fit` is given one, the
-    samples stay on the workers, and ``proximity``, ``kneighbors``, ``weighted_sums``,
-    ``weighted_average``, ``transform`` and the maps return lazy Dask arrays. So they do if their X
-    is one. Results are the same as in memory. See :mod:`leafkernel.dask`.
+        Names of the features, if X has string column names.
 
     See Also
     --------
     sklearn.ensemble.RandomTreesEmbedding : Unsupervised leaf coordinates.
+
+    Notes
+    -----
+    ``forest``, ``weight_scheme``, ``diagonal``, ``symmetrize`` and ``dtype`` define the kernel.
+    Changes to them take effect with the next :meth:`fit`. Changes to other parameters take effect
+    immediately.
+
+    X may be a Dask array or a Dask data frame (extra ``dask``). If :meth:`fit` gets one, the
+    samples stay on the workers. ``proximity``, ``kneighbors``, ``weighted_sums``,
+    ``weighted_average``, ``transform``, ``query_map`` and ``reference_map`` then return lazy Dask
+    arrays. They also do so if you pass them Dask data as X. Results are the same as in memory.
+    See :mod:`leafkernel.dask`.
 
     Examples
     --------
@@ -212,7 +225,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
     _sample_weight: Array | None
     _fitted_with: dict[str, Any]
     _router: forests.FittedForest
-    #: Whether results with Dask data are Dask arrays. Tasks need the numbers.
+    #: Whether methods return lazy arrays for Dask data. Tasks turn this off.
     _returns_lazily: bool = True
 
     def __init__(
@@ -249,24 +262,25 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         weight_scheme: Any = "uniform",
         **params: Any,
     ) -> ForestProximity:
-        """Build a fitted object from leaf ids alone, whatever grew the trees.
+        """Build a fitted proximity from leaf ids alone.
 
-        Its methods then take leaf ids of shape (m, T) as X. An id that no training sample has in a
-        tree goes to a leaf of that tree which is kept empty for it (``n_leaves_`` counts it), and
-        collides with no training sample.
+        Use it for trees that were grown elsewhere, such as in R or Spark. The methods of the result
+        take leaf ids of shape (m, T) as X. If no training sample has an id in a tree, the id is
+        sent to an extra, empty leaf of that tree. It then matches no training sample. ``n_leaves_``
+        counts these extra leaves.
 
         Parameters
         ----------
         leaves : array-like of int of shape (n, T)
-            Id of the leaf that each training sample reaches in each tree: any nonnegative
-            integers, numbered within each tree or over all.
+            Id of the leaf that each training sample reaches in each tree. Ids are nonnegative
+            integers. They may be unique within each tree or over all trees.
         in_bag : array-like of shape (n, T), default=None
-            Weight with which each tree was trained on each sample (bootstrap counts, say); 0 means
-            out of bag. Needed by "gap", "oob" and "oob_separable".
+            In-bag weight of each sample in each tree, such as its bootstrap count; 0 means
+            out-of-bag. Required by "gap", "oob" and "oob_separable".
         tree_weights : array-like of shape (T,), default=None
-            Weight of each tree. Needed by "boosted".
+            Weight of each tree. Required by "boosted".
         y : array-like of shape (n,), default=None
-            Labels of the training samples, for schemes that look at them.
+            Targets of the training samples.
         weight_scheme : str, callable or WeightScheme, default="uniform"
             As in the constructor.
         **params
@@ -275,10 +289,11 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         Returns
         -------
         ForestProximity
-            The fitted object.
+            The fitted proximity.
 
         Examples
         --------
+        >>> from leafkernel import ForestProximity
         >>> leaves = [[1, 4], [1, 5], [2, 5]]
         >>> ForestProximity.from_leaves(leaves, dtype="float64").proximity().toarray().round(3)
         array([[1. , 0.5, 0. ],
@@ -296,33 +311,48 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         *,
         folder: str | os.PathLike[str] | None = None,
     ) -> ForestProximity:
-        """Fit the forest if it is not fitted yet, and weigh and index the training samples.
+        """Fit the forest if it is not fitted yet, and index the training samples.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
-            Training samples. For a fitted forest and a scheme with in-bag weights, the very samples
-            that it was fitted on; for other schemes any reference samples will do. Samples that
-            are larger than memory come as :class:`leafkernel.Batches`, with a fitted forest.
+            Training samples. If the forest is already fitted and the scheme uses in-bag weights,
+            pass the samples that the forest was fitted on. Other schemes accept any reference
+            samples. For data larger than memory, pass :class:`leafkernel.Batches` and a fitted
+            forest.
         y : array-like of shape (n,) or (n, n_outputs), default=None
-            Targets, as the forest takes them.
+            Targets, in the form that the forest accepts.
         sample_weight : array-like of shape (n,), default=None
-            Sample weights for (or of) the forest's fit.
+            Sample weights for fitting the forest. If the forest is already fitted, the weights that
+            it was fitted with.
         folder : str or path-like, default=None
-            For batches alone: the folder to keep large arrays in, a temporary one by default. What
-            lies there afterwards is a save that :meth:`load` reads. A fit that was interrupted goes
-            on where it was when it is called again with the same folder.
+            Folder for large arrays, only for :class:`leafkernel.Batches`. By default, a temporary
+            folder. You can read the folder with :meth:`load` afterwards. To resume an interrupted
+            fit, call it again with the same folder.
 
         Returns
         -------
         ForestProximity
-            Itself, fitted.
+            The fitted object itself.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.ensemble import RandomForestClassifier
+        >>> from leafkernel import ForestProximity
+        >>> X, y = load_iris(return_X_y=True)
+        >>> prox = ForestProximity(RandomForestClassifier(50, random_state=0)).fit(X, y)
+        >>> prox.n_trees_, prox.n_samples_fit_
+        (50, 150)
         """
         if isinstance(X, Batches):
             return self._fit_batches(X, y, sample_weight, folder)
         if folder is not None:
-            raise ValueError("folder is for Batches; use save(folder) after fit.")
-        # A copy: what happens to the scheme later must not change this fit.
+            raise ValueError(
+                "folder can only be used if X is a Batches object. Call save(folder) after fit "
+                "instead."
+            )
+        # Copied, so that later changes to the scheme do not affect this fit.
         scheme = deepcopy(find_scheme(self.weight_scheme))
         self._check_params()
         if any(map(is_dask, (X, y, sample_weight))):
@@ -339,8 +369,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         fitted._take_fit(estimator, forest, scheme, samples, y, sample_weight)
         fitted._weigh(None, n_threads)
         fitted._describe_fit(index_of(X, samples.n_samples))
-        # Only now does anything change here, and all of it in one step. A fit that fails leaves an
-        # earlier one as it was, and another thread sees the old fit or the new one, never a mix.
+        # Replace the state in one step. If fit fails, the earlier fit is unchanged. Other threads
+        # see either the old fit or the new one.
         self.__dict__ = dict(vars(fitted))
         return self
 
@@ -351,8 +381,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         self._check_params()
         if not forests.is_fitted(self.forest):
             raise ValueError(
-                "the forest is not fitted, and it cannot be fitted on batches; fit it first, on a "
-                "sample that fits in memory or with a library that reads from disk."
+                "forest is not fitted, and it cannot be fitted on Batches. Fit it first, on a "
+                "subset of the data that fits in memory or with a library that reads from disk."
             )
         n_threads = count_threads(self.n_jobs)
         fitter = BatchFitter(
@@ -374,7 +404,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         else:
             place, identity = Path(folder), fitter.identity(X, y, sample_weight)
             saving.check_folder(place)
-        if identity is not None and saving.identity_of(place) == identity:  # it was fitted before
+        if identity is not None and saving.identity_of(place) == identity:  # already fitted
             known = saving.read(place, weight_scheme=scheme, forest=self.forest)
             self.__dict__ = {**known, **self.get_params(deep=False)}
             return self
@@ -397,7 +427,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             identity=identity or "",
             with_forest=folder is not None,
         )
-        if folder is None:  # the arrays stay mapped while somebody has them
+        if folder is None:  # delete the temporary folder once the kernel is no longer used
             weakref.finalize(found.kernel, shutil.rmtree, place, ignore_errors=True)
         self.__dict__ = dict(vars(fitted))
         return self
@@ -411,22 +441,23 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         dtype: Any = None,
         X: Any = None,
     ) -> ForestProximity:
-        """Return another proximity of the same forest and training samples, without routing again.
+        """Return a proximity with another weight scheme for the same forest and training samples.
 
-        It shares the leaves, in-bag weights and statistics of this one, and computes only what its
-        scheme needs beyond them. Use it to compare schemes, or for one task that needs another.
+        Use it to compare schemes, or if one task needs another scheme. It reuses the leaves, in-bag
+        weights and statistics of this object, so samples are not routed through the trees again.
 
         Parameters
         ----------
         weight_scheme, diagonal, symmetrize, dtype : default=None
-            As in the constructor. What is not given stays as it is.
+            As in the constructor. None keeps the current value.
         X : {array-like, sparse matrix, dataframe} of shape (n, n_features), default=None
-            The training samples. Only "ih" needs them, and in-bag weights of your own forests.
+            The training samples. Required only by "ih", and for the in-bag weights of your own
+            :class:`leafkernel.forests.Forest`.
 
         Returns
         -------
         ForestProximity
-            A new object, fitted. This one does not change.
+            A new fitted object. This object does not change.
 
         Examples
         --------
@@ -439,14 +470,14 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         'kerf'
         """
         inside = Inside.of(self)
-        fitted = copy(self)  # and not the copy inside, which is never lazy
+        fitted = copy(self)  # not the copy in `inside`, which never returns lazy arrays
         given = {
             "weight_scheme": weight_scheme,
             "diagonal": diagonal,
             "symmetrize": symmetrize,
             "dtype": dtype,
         }
-        # Parameters that were changed since wait for the next fit, as everywhere else.
+        # Parameters that were changed after fit take effect only with the next fit.
         for name, value in fitted._fitted_with.items():
             setattr(fitted, name, value if given[name] is None else given[name])
         fitted._check_params()
@@ -477,28 +508,28 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         return fitted
 
     def extend(self, X: Any, y: Any = None) -> ForestProximity:
-        """Add reference samples, without routing or listing those that are there again.
+        """Add reference samples without refitting.
 
-        The forest stays as it is. The new samples count as if they had been passed to :meth:`fit`
-        with the others.
+        The forest does not change. The new samples count as if they had been passed to :meth:`fit`
+        together with the others. The existing samples are not routed or indexed again.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, dataframe} of shape (m, n_features)
-            New samples. They come after those that are there.
+            New samples. They are appended to the existing ones.
         y : array-like of shape (m,) or (m, n_outputs), default=None
-            Their targets. Needed if :meth:`fit` was given targets.
+            Targets of the new samples. Required if :meth:`fit` got targets.
 
         Returns
         -------
         ForestProximity
-            Itself, with more reference samples.
+            The object itself, with more reference samples.
 
         Raises
         ------
         ValueError
-            If the scheme needs in-bag weights ("gap", "oob", "oob_separable"): no tree was trained
-            on new samples, so they have none.
+            If the scheme needs in-bag weights ("gap", "oob", "oob_separable"). New samples have
+            none, because no tree was trained on them.
 
         Examples
         --------
@@ -528,7 +559,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             ForestStats.of(new, inside.stats.leaf_offsets, n_threads=n_threads)
         )
         parts = parts_of(fitted.kernel_.index)
-        # Parts on disk are as large as the memory allowed; they do not grow.
+        # Parts on disk were made as large as the memory limit allows, so they must not grow.
         most = max(part.n_samples for part in parts) if is_mapped(parts[0].members) else None
         cuts = cuts_with([part.n_samples for part in parts], new.n_samples, most)
         fitted._samples, fitted._sample_weight = samples, None
@@ -536,7 +567,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             setattr(fitted, name, value)
 
         def list_part(i: int, rows: WeighedRows) -> core.LeafLists:
-            # Lists hold weights of entries, and no other factor.
+            # Lists store only the by_entry factor. Without one, existing lists stay valid.
             is_known = i < len(cuts) - 1 and rows.weighting.by_entry is None
             return parts[i].lists if is_known else list_by_leaf(rows, n_threads=n_threads)
 
@@ -550,16 +581,16 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         return self
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write this fitted object to a folder, as plain arrays.
+        """Write the fitted object to a folder, as plain arrays.
 
-        The forest is written as a skops file, or in the format of its own library for LightGBM,
-        XGBoost and CatBoost. A save that was there is replaced when all of the new one is written,
-        and stays as it was if this fails.
+        The forest is written as a skops file. LightGBM, XGBoost and CatBoost models are written in
+        the format of their own library. If the folder holds an earlier save, it is replaced once
+        the new one is complete. If this fails, the earlier save is unchanged.
 
         Parameters
         ----------
         folder : str or path-like
-            The folder: a new one, an empty one, or one with an earlier save.
+            A new folder, an empty folder, or a folder with an earlier save.
 
         Returns
         -------
@@ -568,10 +599,19 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
 
         See Also
         --------
-        load : Read it again.
+        load : Read a saved object.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from leafkernel import ForestProximity
+        >>> prox = ForestProximity.from_leaves([[1, 4], [1, 5], [2, 5]])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     prox.save(folder).is_dir()
+        True
         """
         inside = Inside.of(self)
-        inside.require_in_memory("save", "fit it on data in memory to save it")
+        inside.require_in_memory("save", "fit on data in memory instead")
         saving.write(inside, folder)
         return Path(folder)
 
@@ -585,26 +625,26 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         trusted: Sequence[str] = (),
         verify: bool = True,
     ) -> ForestProximity:
-        """Return a fitted object from a folder that :meth:`save` wrote.
+        """Read a fitted object from a folder written by :meth:`save`.
 
-        The arrays are mapped into memory: they are read when they are used, and several processes
-        share them. Nothing in the folder is run as code.
+        The arrays are memory-mapped: they are read when needed, and several processes can share
+        them. No code from the folder is executed.
 
         Parameters
         ----------
         folder : str or path-like
             The folder.
         weight_scheme : WeightScheme or callable, default=None
-            The scheme, where it is one of your own, which is not saved.
+            The weight scheme. Required if it is your own, because such schemes are not saved.
         forest : estimator, default=None
-            The fitted forest, to use instead of the one in the folder; needed where its class is
-            one of your own, which is not saved.
+            The fitted forest, to use instead of the saved one. Required if its class is your own,
+            because such forests are not saved.
         trusted : sequence of str, default=()
-            Types in the forest that skops does not know and that you trust.
+            Types in the forest that you trust and that skops does not know.
         verify : bool, default=True
-            Whether to compare the checksums of all files first. Without, opening takes less time;
-            ``leafkernel.saving.verify(folder)`` does it later. Ids that point into memory are
-            checked either way.
+            Whether to verify the checksums of all files first. Without it, loading is faster. You
+            can call ``leafkernel.saving.verify(folder)`` later. Ids that index into memory are
+            always checked.
 
         Returns
         -------
@@ -614,11 +654,12 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         Raises
         ------
         leafkernel.saving.DamagedError
-            If the folder is damaged, incomplete, or written by a newer leafkernel.
+            If the folder is damaged, incomplete, or was written by a newer version of leafkernel.
 
         Examples
         --------
         >>> import tempfile
+        >>> from leafkernel import ForestProximity
         >>> prox = ForestProximity.from_leaves([[1, 4], [1, 5], [2, 5]])
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     ForestProximity.load(prox.save(folder)).n_trees_
@@ -638,28 +679,38 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
     ) -> csr_array | Array:
         """Return the proximities of samples to the training samples.
 
+        This builds the whole matrix. If it does not fit in memory, use :meth:`kneighbors`,
+        :meth:`operator` or :meth:`iter_proximity`.
+
         Parameters
         ----------
         X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
-            Samples, all taken as unseen. By default the training samples in their training role
-            (out-of-bag trees and all).
+            New samples. If None, the training samples are used. They are then compared using their
+            out-of-bag trees, if the scheme uses out-of-bag trees. Any X that you pass is treated as
+            new data.
         sort : bool, default=True
-            Whether columns are ascending in each row. Without, it takes less time; SciPy sorts
-            such a matrix itself where it must.
+            Whether to sort the column indices of each row. Computing unsorted rows is faster. SciPy
+            sorts them itself when an operation requires it.
         dense : bool, default=False
-            Whether to return an ordinary array instead of a sparse one. Under shallow trees and
-            boosted models most proximities are not zero, and a sparse array takes twice the
-            memory.
+            Whether to return a dense array instead of a sparse one. Shallow trees and boosted
+            models have mostly nonzero proximities; a sparse array then takes twice the memory.
 
         Returns
         -------
         csr_array or ndarray of shape (m, n)
-            P. A sparse array holds no explicit zeros.
+            The proximities P. A sparse array stores no explicit zeros.
 
         Raises
         ------
         MemoryError
-            If P would pass ``max_memory``.
+            If P would exceed ``max_memory``.
+
+        Examples
+        --------
+        >>> from leafkernel import ForestProximity
+        >>> prox = ForestProximity.from_leaves([[1, 4], [1, 5], [2, 5]], dtype="float64")
+        >>> prox.proximity([[2, 4]]).toarray().round(3)
+        array([[0.5, 0. , 0.5]])
         """
         check_flag("sort", sort)
         check_flag("dense", dense)
@@ -682,23 +733,34 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
     def iter_proximity(
         self, X: Any = None, *, block_size: int = 4096, sort: bool = True
     ) -> Iterator[tuple[slice, csr_array]]:
-        """Yield the proximities in blocks of rows, so that only one block is in memory.
+        """Yield the proximities in blocks of rows.
+
+        Only one block is in memory at a time.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
-            As in :meth:`proximity`.
+            New samples. If None, the training samples are used; see :meth:`proximity`.
         block_size : int, default=4096
-            Rows in a block.
+            Number of rows in a block.
         sort : bool, default=True
-            As in :meth:`proximity`.
+            Whether to sort the column indices of each row.
 
         Yields
         ------
         rows : slice
-            The rows of P that the block holds.
+            The rows of P in the block.
         block : csr_array of shape (len(rows), n)
-            ``proximity(X)[rows]``.
+            The proximities ``proximity(X)[rows]``.
+
+        Examples
+        --------
+        >>> from leafkernel import ForestProximity
+        >>> prox = ForestProximity.from_leaves([[1, 4], [1, 5], [2, 5]])
+        >>> for rows, block in prox.iter_proximity(block_size=2):
+        ...     print(rows.start, rows.stop, block.shape)
+        0 2 (2, 3)
+        2 3 (1, 3)
         """
         check_flag("sort", sort)
         size = check_count("block_size", block_size)
@@ -708,21 +770,29 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         return inside.blocks(X, size, sort=sort)
 
     def proximity_to(self, rows: npt.ArrayLike, X: Any = None) -> csr_array:
-        """Return the proximities of samples to some of the training samples: columns of P.
+        """Return the proximities of samples to selected training samples.
 
-        For prototypes, landmarks, or one sample that all others are to be compared with.
+        Use it for prototypes or landmarks, or to compare all samples with a single one. It computes
+        only the selected columns of P.
 
         Parameters
         ----------
         rows : array-like of shape (k,)
             Labels of the training samples (see ``index_``).
         X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
-            As in :meth:`proximity`.
+            New samples. If None, the training samples are used; see :meth:`proximity`.
 
         Returns
         -------
         csr_array of shape (m, k)
-            ``proximity(X)[:, rows]``, at the cost of k columns.
+            The columns ``proximity(X)[:, rows]``.
+
+        Examples
+        --------
+        >>> from leafkernel import ForestProximity
+        >>> prox = ForestProximity.from_leaves([[1, 4], [1, 5], [2, 5]], dtype="float64")
+        >>> prox.proximity_to([2]).toarray().ravel().round(3)
+        array([0. , 0.5, 1. ])
         """
         inside = Inside.of(self)
         return inside.proximity_to(positions_of(inside.prox.index_, "rows", rows), X)
@@ -735,26 +805,39 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         *,
         by: Literal["value", "magnitude"] = "value",
     ) -> tuple[Array, npt.NDArray[np.int64]]:
-        """Find the training samples most similar to each sample, without forming P.
+        """Find the most similar training samples of each sample.
+
+        The full matrix P is never built.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
-            As in :meth:`proximity`. A training sample is never its own neighbor.
+            New samples. If None, the training samples are used; see :meth:`proximity`. A training
+            sample is never its own neighbor.
         n_neighbors : int, default=10
             Number of neighbors.
         by : {"value", "magnitude"}, default="value"
-            Whether the largest proximities come first, or the largest magnitudes. This makes a
-            difference only for schemes with negative weights.
+            Whether to rank by the proximity or by its absolute value. The two differ only for
+            schemes with negative weights.
 
         Returns
         -------
         similarity : ndarray of shape (m, n_neighbors)
             Proximities, most similar first.
         neighbors : ndarray of int64 of shape (m, n_neighbors)
-            The training samples, ties by index. A row that is similar to fewer is filled up with
-            samples of proximity 0, by index, as sorting its row of P would: look for zeros in
-            ``similarity`` if you ask for many.
+            Positions of the training samples. Ties are ordered by position. If a sample has fewer
+            than ``n_neighbors`` nonzero proximities, its row is filled with training samples of
+            proximity 0, in order of position.
+
+        Examples
+        --------
+        >>> from leafkernel import ForestProximity
+        >>> prox = ForestProximity.from_leaves([[1, 4], [1, 5], [2, 5]], dtype="float64")
+        >>> similarity, neighbors = prox.kneighbors([[2, 5]], n_neighbors=2)
+        >>> similarity.round(3)
+        array([[1. , 0.5]])
+        >>> neighbors.tolist()
+        [[2, 1]]
         """
         check_choice("by", by, ("value", "magnitude"))
         if isinstance(X, Batches):
@@ -777,20 +860,22 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         *,
         by: Literal["value", "magnitude"] = "value",
     ) -> Path:
-        """Write the nearest training samples of each sample to a file, block by block.
+        """Write the most similar training samples of each sample to a file.
 
-        Only one block is in memory. If this is interrupted, call it again in the same way: it goes
-        on where it was.
+        Only one block of rows is in memory at a time. To resume after an interruption, call this
+        method again with the same arguments.
 
         Parameters
         ----------
         path : str or path-like
-            The file. With ``.parquet`` it has a line for each pair: ``row``, ``neighbor`` (both are
-            positions, from 0) and ``proximity``, without pairs of proximity 0. With ``.npy`` it
-            holds the neighbors, shape (m, n_neighbors), and a second file, ``.proximity.npy``, the
-            proximities. With Dask it is a folder of Parquet files, which all workers must see.
+            The file. A ``.parquet`` file has one line for each pair, with the columns ``row``,
+            ``neighbor`` (both positions, from 0) and ``proximity``. Pairs with proximity 0 are left
+            out. A ``.npy`` file holds the neighbors, of shape (m, n_neighbors); a second file that
+            ends in ``.proximity.npy`` holds the proximities. With Dask, the path is a folder of
+            Parquet files that all workers can access.
         X : {Batches, array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
-            As in :meth:`kneighbors`; :class:`leafkernel.Batches` are never in memory as a whole.
+            New samples. If None, the training samples are used; see :meth:`kneighbors`. Samples in
+            :class:`leafkernel.Batches` are never all in memory at once.
         n_neighbors : int, default=10
             Number of neighbors.
         by : {"value", "magnitude"}, default="value"
@@ -800,6 +885,18 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         -------
         pathlib.Path
             The file.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import numpy as np
+        >>> from leafkernel import ForestProximity
+        >>> prox = ForestProximity.from_leaves([[1, 4], [1, 5], [2, 5]])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = prox.write_neighbors(Path(folder) / "neighbors.npy", n_neighbors=1)
+        ...     np.load(path).tolist()
+        [[1], [0], [1]]
         """
         check_choice("by", by, ("value", "magnitude"))
         inside = Inside.of(self)
@@ -808,41 +905,58 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
 
     @_lazily
     def write_proximity(self, path: str | os.PathLike[str], X: Any = None) -> Path:
-        """Write P to a Parquet file, block by block: row, neighbor (the column) and proximity.
+        """Write the proximities to a Parquet file, block by block.
 
-        If this is interrupted, call it again in the same way: it goes on where it was.
+        The file has one line for each nonzero entry of P, with the columns ``row``, ``neighbor``
+        (the column of P) and ``proximity``. To resume after an interruption, call this method again
+        with the same arguments.
 
         Parameters
         ----------
         path : str or path-like
-            The file, which ends in ``.parquet``. With Dask it is a folder of Parquet files.
+            The file. Its name must end in ``.parquet``. With Dask, it is a folder of Parquet files.
         X : {Batches, array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
-            As in :meth:`proximity`; :class:`leafkernel.Batches` are never in memory as a whole.
+            New samples. If None, the training samples are used; see :meth:`proximity`. Samples in
+            :class:`leafkernel.Batches` are never all in memory at once.
 
         Returns
         -------
         pathlib.Path
             The file.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import pandas as pd
+        >>> from leafkernel import ForestProximity
+        >>> prox = ForestProximity.from_leaves([[1, 4], [1, 5], [2, 5]])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = prox.write_proximity(Path(folder) / "proximity.parquet")
+        ...     pd.read_parquet(path).columns.tolist()
+        ['row', 'neighbor', 'proximity']
         """
         return write_proximity(Inside.of(self), path, X)
 
     def neighbors_frame(self, X: Any = None, n_neighbors: int = 10) -> Any:
-        """Return the nearest training samples as a table, with the labels of your data frames.
+        """Return the most similar training samples of each sample as a data frame.
+
+        Samples are identified by the index labels of your data frames.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
-            As in :meth:`kneighbors`.
+            New samples. If None, the training samples are used; see :meth:`kneighbors`.
         n_neighbors : int, default=10
-            Number of neighbors. A sample that is similar to fewer has fewer lines.
+            Number of neighbors. A sample with fewer positive proximities has fewer lines.
 
         Returns
         -------
         pandas.DataFrame
-            One line for each pair, most similar first: ``sample``, the label of the sample;
-            ``rank`` from 1; ``neighbor``, the label of the training sample; ``position`` of the
-            neighbor in the training data; ``proximity``; and ``target``, if :meth:`fit` was given
-            one target for each sample.
+            One line for each pair, most similar first. The columns are ``sample`` (label of the
+            sample), ``rank`` (from 1), ``neighbor`` (label of the training sample), ``position``
+            (position of the neighbor in the training data), ``proximity``, and ``target`` if
+            :meth:`fit` got one target for each sample.
 
         Examples
         --------
@@ -882,29 +996,38 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         n_neighbors: int = 10,
         mode: Literal["proximity", "distance"] = "proximity",
     ) -> csr_array:
-        """Return the graph of nearest neighbors.
+        """Return the graph of nearest neighbors as a sparse matrix.
 
-        Each row has ``n_neighbors`` stored entries, columns ascending.
-
-        With ``mode="distance"`` it is what scikit-learn takes for ``metric="precomputed"``: entries
-        by growing distance, and for training samples one entry more, the sample itself at distance
-        0. Clustering and embedding look at more neighbors than one thinks: give DBSCAN several
-        times its ``min_samples``, and t-SNE three times its ``perplexity``.
+        With ``mode="distance"``, you can pass the graph to scikit-learn estimators that accept
+        ``metric="precomputed"``. Choose ``n_neighbors`` large enough for them: several times
+        ``min_samples`` for DBSCAN, and three times ``perplexity`` for t-SNE.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
-            As in :meth:`proximity`.
+            New samples. If None, the training samples are used; see :meth:`proximity`.
         n_neighbors : int, default=10
             Number of neighbors.
         mode : {"proximity", "distance"}, default="proximity"
-            Whether edges hold the proximity p or the distance 1 - p (0 where p > 1, as
-            "oob_separable" can give). Entries that are zero are stored.
+            Whether the entries are proximities p or distances 1 - p. Distances are 0 if p > 1,
+            which can occur with "oob_separable".
 
         Returns
         -------
         csr_array of shape (m, n)
-            The graph.
+            The graph. Each row stores ``n_neighbors`` entries, including zeros. With
+            ``mode="proximity"``, they are sorted by column. With ``mode="distance"``, they are
+            sorted by distance, and each training sample has an additional entry: itself, at
+            distance 0.
+
+        Examples
+        --------
+        >>> from leafkernel import ForestProximity
+        >>> prox = ForestProximity.from_leaves([[1, 4], [1, 5], [2, 5]], dtype="float64")
+        >>> prox.kneighbors_graph(n_neighbors=1).toarray().round(3)
+        array([[0. , 0.5, 0. ],
+               [0.5, 0. , 0. ],
+               [0. , 0.5, 0. ]])
         """
         check_choice("mode", mode, ("proximity", "distance"))
         fitted = Inside.of(self).prox
@@ -923,17 +1046,27 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
 
     @_lazily
     def query_map(self, X: Any = None) -> csr_array:
-        """Return the query map Q: samples in leaf coordinates, at most one nonzero a tree.
+        """Return the query map Q: the samples in leaf coordinates.
+
+        Each row has one column for each leaf, and at most one nonzero for each tree.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
-            As in :meth:`proximity`.
+            New samples. If None, the training samples are used; see :meth:`proximity`.
 
         Returns
         -------
         csr_array of shape (m, L)
-            Q, such that P = Q Wᵀ off the diagonal; (m, 2L) where the kernel is symmetrized.
+            The map Q. P = Q Wᵀ, except for the diagonal. The shape is (m, 2L) if the kernel is
+            symmetrized.
+
+        Examples
+        --------
+        >>> from leafkernel import ForestProximity
+        >>> prox = ForestProximity.from_leaves([[1, 4], [1, 5], [2, 5]])
+        >>> prox.query_map().shape == (3, prox.n_leaves_)
+        True
         """
         if isinstance(X, Batches):
             return X.joined(self.query_map)
@@ -949,25 +1082,45 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         Returns
         -------
         csr_array of shape (n, L)
-            W, such that P = Q Wᵀ off the diagonal; (n, 2L) where the kernel is symmetrized.
+            The map W. P = Q Wᵀ, except for the diagonal. The shape is (n, 2L) if the kernel is
+            symmetrized.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from leafkernel import ForestProximity
+        >>> prox = ForestProximity.from_leaves([[1, 4], [1, 5], [2, 5]])
+        >>> P = prox.query_map() @ prox.reference_map().T
+        >>> bool(np.allclose(P.toarray(), prox.proximity().toarray()))
+        True
         """
         inside = Inside.of(self)
         inside.require_maps("reference map")
         return inside.kernel.reference_map()
 
     def operator(self, X: Any = None) -> ProximityOperator:
-        """Return P as a linear operator, whose products never form it.
+        """Return the proximity matrix as a linear operator.
+
+        Products with the operator never build the matrix. Use it for solvers and eigenvalue
+        problems.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
-            As in :meth:`proximity`.
+            New samples. If None, the training samples are used; see :meth:`proximity`.
 
         Returns
         -------
         scipy.sparse.linalg.LinearOperator of shape (m, n)
-            ``A @ V`` equals ``proximity(X) @ V``, and ``A.T`` is its adjoint. ``eigsh`` is for
-            symmetric kernels; for others use ``svds`` or ``eigs``.
+            An operator A. ``A @ V`` equals ``proximity(X) @ V``, and ``A.T`` is the adjoint. Use
+            ``eigsh`` only for symmetric kernels, and ``svds`` or ``eigs`` for others.
+
+        Examples
+        --------
+        >>> from leafkernel import ForestProximity
+        >>> prox = ForestProximity.from_leaves([[1, 4], [1, 5], [2, 5]], dtype="float64")
+        >>> (prox.operator() @ [1.0, 1.0, 1.0]).round(3)
+        array([1.5, 2. , 1.5])
         """
         inside = Inside.of(self)
         samples, kernel = inside.route_if_given(X), inside.kernel
@@ -981,19 +1134,29 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
 
     @_lazily
     def weighted_sums(self, values: npt.ArrayLike, X: Any = None) -> npt.NDArray[np.float64]:
-        """Sum the training samples' values, weighted by each sample's proximities: P @ values.
+        """Sum values of the training samples, weighted by proximity: ``P @ values``.
+
+        The full matrix P is never built. Schemes with maps use the maps; other schemes compute the
+        sums row by row.
 
         Parameters
         ----------
         values : array-like of shape (n,) or (n, c)
-            Numbers for the training samples.
+            Values of the training samples.
         X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
-            As in :meth:`proximity`.
+            New samples. If None, the training samples are used; see :meth:`proximity`.
 
         Returns
         -------
         ndarray of float64 of shape (m,) or (m, c)
-            Sums, without forming P: through the maps where the scheme has maps, else row by row.
+            The sums.
+
+        Examples
+        --------
+        >>> from leafkernel import ForestProximity
+        >>> prox = ForestProximity.from_leaves([[1, 4], [1, 5], [2, 5]])
+        >>> prox.weighted_sums([1.0, 2.0, 3.0]).round(3)
+        array([2., 4., 4.])
         """
         if isinstance(X, Batches):
             return X.joined(lambda rows: self.weighted_sums(values, rows))
@@ -1005,23 +1168,30 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
 
     @_lazily
     def weighted_average(self, values: npt.ArrayLike, X: Any = None) -> npt.NDArray[np.float64]:
-        """Average the training samples' values, weighted by each sample's proximities.
+        """Average values of the training samples, weighted by proximity.
 
-        With "gap" and the training targets this is the forest's own out-of-bag prediction, and for
-        new samples its prediction.
+        With "gap" and the training targets, this is the forest's prediction: the out-of-bag
+        prediction for the training samples, and the usual one for new samples.
 
         Parameters
         ----------
         values : array-like of shape (n,) or (n, c)
-            Numbers for the training samples: targets, class indicators, anything.
+            Values of the training samples, such as targets or class indicators.
         X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
-            As in :meth:`proximity`.
+            New samples. If None, the training samples are used; see :meth:`proximity`.
 
         Returns
         -------
         ndarray of float64 of shape (m,) or (m, c)
-            Rows of P, each divided by its sum, times the values. A row without any proximity has
-            no average: it is NaN, with a warning.
+            The averages: each row of P, divided by its sum, times the values. If all proximities of
+            a sample are 0, its average is NaN, and a warning is issued.
+
+        Examples
+        --------
+        >>> from leafkernel import ForestProximity
+        >>> prox = ForestProximity.from_leaves([[1, 4], [1, 5], [2, 5]])
+        >>> prox.weighted_average([1.0, 2.0, 3.0]).round(3)
+        array([1.333, 2.   , 2.667])
         """
         if isinstance(X, Batches):
             return X.joined(lambda rows: self.weighted_average(values, rows))
@@ -1033,58 +1203,79 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         n_empty = int((mass == 0).sum())
         if n_empty:
             warn(
-                f"{n_empty} of {len(mass)} rows have no proximity to any training sample; their "
-                "average is NaN."
+                f"{n_empty} of {len(mass)} samples have proximity 0 to every training sample. "
+                "Their average is NaN."
             )
         average = weighted_means(sums, mass, np.nan)
         return average.reshape(len(average), *values.shape[1:])
 
     def forecast(self, X: Any = None) -> Forecast:
-        """Tell what :meth:`proximity` would take, without computing it.
+        """Estimate the cost of :meth:`proximity` without building the matrix.
+
+        Use it to find out whether P fits in memory.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
-            As in :meth:`proximity`.
+            New samples. If None, the training samples are used; see :meth:`proximity`.
 
         Returns
         -------
         Forecast
-            Collisions, nonzeros, bytes, seconds, and what to use instead; print it.
+            Collisions, nonzeros, memory, time, and advice. Print it.
+
+        Examples
+        --------
+        >>> from leafkernel import ForestProximity
+        >>> prox = ForestProximity.from_leaves([[1, 4], [1, 5], [2, 5]])
+        >>> prox.forecast().nonzeros
+        7
         """
         inside = Inside.of(self)
-        inside.require_in_memory("forecast", "P is made block by block, when you compute it")
+        inside.require_in_memory("forecast", "P is computed block by block")
         return forecast(inside.product(X), inside.engine, limit=inside.prox._limit())
 
     def explore(self, X: Any, y: Any = None, **params: Any) -> Any:
-        """Make a page on which to see the training samples as the forest does.
+        """Create an interactive HTML page of the training samples.
 
-        In a notebook the result shows itself; elsewhere, save it and open it in a browser.
+        The page shows a map of the samples, their neighbors, and explanations. A notebook displays
+        the result. Elsewhere, save it and open it in a browser.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
-            What this object was fitted on.
+            The training samples, as passed to :meth:`fit`.
         y : array-like of shape (n,), default=None
-            The targets: classes or numbers. By default those that were passed to :meth:`fit`.
+            The targets: classes or numbers. By default, the targets passed to :meth:`fit`.
         **params
-            Further parameters of :func:`leafkernel.explorer.build_report`: ``X_new`` for new rows
-            on the map, ``shown`` for the rows as people know them, ``ids``, ``title``, ``method``.
+            Other parameters of :func:`leafkernel.explorer.build_report`: ``X_new`` for new samples
+            on the map, ``shown`` for the values to display, ``ids``, ``title``, ``method``.
 
         Returns
         -------
         leafkernel.explorer.Report
-            The page: one HTML file that needs nothing else. ``save(path)`` writes it.
+            The page: a single HTML file that works offline. ``save(path)`` writes it.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.ensemble import RandomForestClassifier
+        >>> from leafkernel import ForestProximity
+        >>> X, y = load_iris(return_X_y=True)
+        >>> prox = ForestProximity(RandomForestClassifier(50, random_state=0)).fit(X, y)
+        >>> report = prox.explore(X, y, method="pca", title="Iris")
         """
-        # Only here: a kernel needs no page.
+        # Imported here because most uses do not need it.
         from leafkernel.explorer import build_report  # noqa: PLC0415
 
-        advice = "fit another one on some of the rows, in memory"
+        advice = "fit another one on some of the samples, in memory"
         Inside.of(self).require_in_memory("explore", advice)
         return build_report(self, X, y, **params)
 
     def transform(self, X: Any) -> csr_array:
-        """Return the leaf coordinates of samples, all taken as unseen: :meth:`query_map`.
+        """Return the leaf coordinates of samples.
+
+        This is :meth:`query_map` with X treated as new data.
 
         Parameters
         ----------
@@ -1095,14 +1286,24 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         -------
         csr_array of shape (m, L)
             The query map.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.ensemble import RandomForestClassifier
+        >>> from leafkernel import ForestProximity
+        >>> X, y = load_iris(return_X_y=True)
+        >>> prox = ForestProximity(RandomForestClassifier(20, random_state=0), "kerf").fit(X, y)
+        >>> prox.transform(X).shape == (150, prox.n_leaves_)
+        True
         """
         return self.query_map(X)
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> csr_array:
-        """Fit, and return the training samples' query map in their training role.
+        """Fit, and return the query map of the training samples.
 
-        For schemes with in-bag weights this differs from ``fit(X, y).transform(X)``, which takes X
-        as unseen.
+        The result is ``fit(X, y).query_map()``. It differs from ``fit(X, y).transform(X)`` for
+        schemes that use out-of-bag trees, because ``transform`` treats X as new data.
 
         Parameters
         ----------
@@ -1117,22 +1318,39 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         -------
         csr_array of shape (n, L)
             The query map.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.ensemble import RandomForestClassifier
+        >>> from leafkernel import ForestProximity
+        >>> X, y = load_iris(return_X_y=True)
+        >>> prox = ForestProximity(RandomForestClassifier(20, random_state=0), "kerf")
+        >>> prox.fit_transform(X, y).shape[0]
+        150
         """
         return self.fit(X, y, sample_weight).query_map()
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
-        """Return a name for each leaf coordinate: ``tree3_leaf17``.
+        """Return the names of the leaf coordinates, such as ``tree3_leaf17``.
 
         Parameters
         ----------
         input_features : array-like of str, default=None
-            Only checked against the names seen during fit.
+            Checked against the feature names seen during fit, and not used otherwise.
 
         Returns
         -------
         ndarray of str of shape (L,)
-            Names; (2L,) with the prefixes ``query_`` and ``reference_`` where the kernel is
-            symmetrized.
+            The names. If the kernel is symmetrized, there are 2L names, with the prefixes
+            ``query_`` and ``reference_``.
+
+        Examples
+        --------
+        >>> from leafkernel import ForestProximity
+        >>> prox = ForestProximity.from_leaves([[1, 4], [1, 5], [2, 5]])
+        >>> prox.get_feature_names_out()[:2].tolist()
+        ['tree0_leaf0', 'tree0_leaf1']
         """
         inside = Inside.of(self)
         check_names_out(inside.prox, input_features)
@@ -1144,11 +1362,11 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
 
     @property
     def base_score_(self) -> float:
-        """Raw score of a boosted model before its first tree, with the scheme "gradient"."""
+        """Raw score of a boosted model before its first tree. Only with the scheme "gradient"."""
         scheme = vars(self).get("scheme_")
         if not isinstance(scheme, Gradient):
             raise AttributeError(
-                "base_score_ exists once fit was called with weight_scheme='gradient'."
+                "base_score_ is available only after fit with weight_scheme='gradient'."
             )
         return scheme.base_score(self.kernel_.forest)
 
@@ -1162,10 +1380,10 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         n, n_trees, n_leaves = self.n_samples_fit_, self.n_trees_, self.n_leaves_
         symmetric = self.kernel_.is_symmetric
         return {
-            "training rows": f"{n:,}",
+            "training samples": f"{n:,}",
             "features": f"{self.n_features_in_:,}",
             "trees": f"{n_trees:,}",
-            "leaves": f"{n_leaves:,} ({n * n_trees / n_leaves:.3g} rows in each)",
+            "leaves": f"{n_leaves:,} ({n * n_trees / n_leaves:.3g} samples per leaf)",
             "proximities": f"{self.scheme_.name}, {'symmetric' if symmetric else 'not symmetric'}",
         }
 
@@ -1181,16 +1399,16 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         layout = state.get("_layout")
         if "kernel_" in state and layout != _LAYOUT:
             raise ValueError(
-                "this fitted ForestProximity was pickled by another version of leafkernel, which "
-                f"kept other things (layout {layout}; this version reads layout {_LAYOUT}); fit it "
-                "again, or unpickle it with the version that wrote it."
+                "This ForestProximity was pickled by another version of leafkernel (its layout is "
+                f"{layout}; this version reads layout {_LAYOUT}). Fit again, or unpickle it with "
+                "the version that wrote it."
             )
         super().__setstate__({name: value for name, value in state.items() if name != "_layout"})
 
     def _fit_on_dask(
         self, scheme: WeightScheme, X: Any, y: Any, sample_weight: Any
     ) -> ForestProximity:
-        """Fit on Dask data, which stays where it is."""
+        """Fit on Dask data, which stays on the workers."""
         dask = import_module("leafkernel.dask")
         fitted = copy(self)
         check_columns(fitted, dask.meta_of(X), reset=True)
@@ -1218,8 +1436,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         y: Any,
         sample_weight: Any,
     ) -> None:
-        """Keep what a fit was given and what it found of the samples."""
-        if hasattr(self, "feature_names_in_"):  # it may be the very array of the data frame
+        """Store the inputs of fit and the routed training samples."""
+        if hasattr(self, "feature_names_in_"):  # may share memory with the data frame
             self.feature_names_in_ = np.array(self.feature_names_in_)
         self.forest_, self._router, self.scheme_ = estimator, router, scheme
         self._samples = samples
@@ -1228,7 +1446,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         self.y_ = self._targets.values
 
     def _describe_fit(self, index: Any) -> None:
-        """Keep the figures of a fit, and the parameters that it was made with."""
+        """Store the sizes of the fit and the parameters that define the kernel."""
         self.n_trees_ = self.kernel_.forest.n_trees
         self.n_leaves_ = self.kernel_.forest.n_leaves
         self.n_samples_fit_ = self.kernel_.n_samples
@@ -1236,7 +1454,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         self._keep_params()
 
     def _weigh(self, stats: ForestStats | None, n_threads: int, **parts: Any) -> None:
-        """Weigh the training samples by the scheme, and index them."""
+        """Compute the weights of the training samples, and index them."""
         stats = read_stats(
             self._router,
             self.scheme_,
@@ -1261,7 +1479,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         )
 
     def _keep_params(self) -> None:
-        """Note the parameters that the kernel was made with."""
+        """Store the parameters that define the kernel."""
         names = ("weight_scheme", "diagonal", "symmetrize", "dtype")
         self._fitted_with = {name: getattr(self, name) for name in names}
 
@@ -1269,13 +1487,13 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         return available_bytes() if self.max_memory is None else parse_bytes(self.max_memory)
 
     def _most_entries(self, product: Product, engine: Engine, limit: int) -> int:
-        """Return how many nonzeros P may have; refuse it now if more are expected."""
+        """Return the largest number of nonzeros allowed, or raise if more are expected."""
         most = most_nonzeros(product.n_rows, product.dtype.itemsize, limit)
         at_most = int(np.minimum(engine.collisions(product) + 1, product.shape[1]).sum())
         if at_most <= most:
-            return at_most  # the bound alone shows that it fits
+            return at_most  # the upper bound fits, so no estimate is needed
         if not hasattr(product, "row_order"):
-            return most  # rows on other machines cannot be timed
+            return most  # no forecast for rows on other machines
         expected = forecast(product, engine, limit=limit)
         if csr_bytes(product.n_rows, expected.nonzeros_at_least, product.dtype.itemsize) > limit:
             size = f"about {format_bytes(expected.bytes)} ({expected.nonzeros:,} nonzeros), more"
@@ -1283,9 +1501,9 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         return most
 
     def _too_large(self, size: str, limit: int) -> str:
-        source = "max_memory" if self.max_memory is not None else "the memory that is free"
+        source = "max_memory" if self.max_memory is not None else "the available memory"
         return (
-            f"this proximity matrix would take {size} than {source} ({format_bytes(limit)}); "
+            f"The proximity matrix would take {size} than {source} ({format_bytes(limit)}). "
             f"{TOO_LARGE_ADVICE}."
         )
 
@@ -1294,13 +1512,13 @@ def _transforms(self: ForestProximity) -> bool:
     try:
         scheme = find_scheme(self.weight_scheme)
     except (TypeError, ValueError):
-        return True  # fit says what is wrong
+        return True  # fit raises the error
     if scheme.divides_by_shared_oob:
-        raise AttributeError(no_maps(scheme, "leaf coordinates to transform to"))
+        raise AttributeError(no_maps(scheme, "leaf coordinates"))
     return True
 
 
-# A kernel without maps does not transform. scikit-learn wraps these methods for set_output when
-# the class is made, so the condition goes around what it made of them.
+# Kernels without maps have no `transform`. scikit-learn wraps these methods for `set_output` when
+# it creates the class, so `available_if` is applied afterwards.
 for _method in ("transform", "fit_transform", "get_feature_names_out"):
     setattr(ForestProximity, _method, available_if(_transforms)(getattr(ForestProximity, _method)))

@@ -1,4 +1,4 @@
-"""What a scheme needs to know of the training samples, read off a fitted forest, and no more."""
+"""Read what a scheme needs about the training samples from a fitted forest."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read_samples(
     *,
     n_threads: int,
 ) -> Samples:
-    """Return the training samples with what the scheme needs of them."""
+    """Return the training samples with the information that the scheme needs."""
     leaf = forest.training_leaves(X, n_threads=n_threads)
     check_rows(forest, X, leaf)
     return complete_samples(Samples(leaf), forest, scheme, X, y, sample_weight, n_threads=n_threads)
@@ -44,9 +44,9 @@ def complete_samples(
     *,
     n_threads: int,
 ) -> Samples:
-    """Add to training samples what the scheme needs of them and is not known yet.
+    """Add the information that the scheme needs and that is not known yet.
 
-    X is needed by few: None stands for samples that are not at hand.
+    X may be None if the samples are not available. Few schemes need it.
     """
     known: dict[str, Any] = {}
     if "in_bag" in scheme.needs and samples.in_bag_weights is None:
@@ -59,7 +59,8 @@ def complete_samples(
     if "features" in scheme.needs and samples.feature_values is None:
         if X is None:
             raise ValueError(
-                f"weight_scheme={scheme.name!r} looks at the training samples themselves; pass X."
+                f"X is missing, but weight_scheme={scheme.name!r} needs the features of the "
+                "training samples. Pass X."
             )
         known["feature_values"] = read_features(forest, scheme, X)
     if "gradients" in scheme.needs and samples.leaf_parts is None:
@@ -73,54 +74,52 @@ def complete_samples(
 def more_samples(
     forest: FittedForest, scheme: WeightScheme, unseen: Samples, stats: ForestStats
 ) -> Samples:
-    """Return new samples as reference samples, for schemes that allow it."""
+    """Return new samples as reference samples, if the scheme allows it."""
     if "in_bag" in scheme.needs:
         raise ValueError(
-            f"weight_scheme={scheme.name!r} weighs samples by how the trees were trained on them, "
-            "and no tree was trained on new ones; use 'kerf' or 'uniform', or fit a new forest on "
-            "all samples."
+            f"weight_scheme={scheme.name!r} needs in-bag weights, but new samples have none. Use "
+            "'kerf' or 'uniform', or fit a new forest on all samples."
         )
     if "gradients" in scheme.needs:
         raise ValueError(
-            f"weight_scheme={scheme.name!r} weighs samples by the gradients that the trees were "
-            "trained on, and new samples had none; use 'kerf' or 'uniform', or train a new model "
-            "on all samples."
+            f"weight_scheme={scheme.name!r} needs the gradients of the training, but new samples "
+            "have none. Use 'kerf' or 'uniform', or train a new model on all samples."
         )
     if forest.learns_leaves and not stats.leaf_mass[unseen.leaf].all():
         row = int(np.flatnonzero((stats.leaf_mass[unseen.leaf] == 0).any(axis=1))[0])
         raise ValueError(
-            f"sample {row} reaches a leaf that no sample of fit reached, and {forest} tells its "
-            "leaves only through samples; fit again with all of them."
+            f"X[{row}] reaches a leaf that no training sample reached, and {forest} has no list of "
+            "its leaves. Fit again with all samples."
         )
     return Samples(unseen.leaf, feature_values=unseen.feature_values)
 
 
 def _check_range(in_bag: npt.NDArray[Any]) -> None:
-    """Refuse in-bag weights whose sums or reciprocals would leave the range of float64."""
+    """Raise an error if sums or reciprocals of the in-bag weights could overflow float64."""
     if in_bag.dtype.kind != "f":
         return
     low, high = np.min(in_bag, where=in_bag > 0, initial=1.0), np.max(in_bag, initial=1.0)
     if low < 1e-300 or high > 1e300:
         raise ValueError(
-            f"in-bag weights must be 0 or lie between 1e-300 and 1e300; found {low:.3g} to "
-            f"{high:.3g}. Only their ratios count: divide them all by the same number."
+            f"in-bag weights must be 0 or between 1e-300 and 1e300; found {low:.3g} to "
+            f"{high:.3g}. Divide all weights by the same number; only their ratios matter."
         )
 
 
 def check_rows(forest: FittedForest, X: Any, leaf: npt.NDArray[Any]) -> None:
-    """Refuse leaves that are not one row for each sample: a forest that is not what it was."""
+    """Raise an error if a forest does not return one row of leaves for each sample."""
     n_samples = X.shape[0] if hasattr(X, "shape") else len(np.asarray(X))
     if leaf.shape[0] != n_samples:
         raise ValueError(
-            f"{forest} gave the leaves of {leaf.shape[0]} samples for an X of {n_samples}; its "
-            "leaves(X) must return one row for each."
+            f"leaves(X) of {forest} returned {leaf.shape[0]} rows, but X has {n_samples} samples. "
+            "It must return one row for each sample."
         )
 
 
 def read_features(
     forest: FittedForest, scheme: WeightScheme, X: Any
 ) -> npt.NDArray[np.float64] | None:
-    """Return the samples themselves, dense, for schemes that look at them."""
+    """Return the features of the samples as a dense array, if the scheme needs them."""
     if "features" not in scheme.needs:
         return None
     with _needed_by(scheme, "numeric features"):
@@ -137,9 +136,9 @@ def read_stats(
     stats: ForestStats | None = None,
     rows_at_once: int | None = None,
 ) -> ForestStats:
-    """Return what the training samples say of leaves and trees, as far as the scheme needs it.
+    """Return the statistics of leaves and trees that the scheme needs.
 
-    What earlier ``stats`` of the same samples have is not computed again.
+    Statistics that are in ``stats`` (of the same samples) are not computed again.
     """
     weighs_leaves = "in_bag" in scheme.needs and (stats is None or stats.in_bag_masses is None)
     if stats is None or weighs_leaves:
@@ -167,7 +166,7 @@ def read_stats(
 def complete_stats(
     stats: ForestStats, forest: FittedForest, scheme: WeightScheme, *, progress: bool
 ) -> ForestStats:
-    """Add to what is known of leaves what the scheme needs of the trees."""
+    """Add the statistics of the trees that the scheme needs."""
     known: dict[str, Any] = {"track": partial(track, enabled=progress)}
     if "tree_weights" in scheme.needs and stats.weights_of_trees is None:
         with _needed_by(scheme, "tree weights"):
@@ -175,12 +174,12 @@ def complete_stats(
         if not np.isfinite(known["weights_of_trees"]).all():
             raise ValueError(
                 f"weight_scheme={scheme.name!r} needs finite tree weights, but those of {forest} "
-                "are not; give your own with Boosted(tree_weights=...)."
+                "are not finite. Pass your own with Boosted(tree_weights=...)."
             )
         if not known["weights_of_trees"].any():
             warn(
-                "every tree weight is zero, so every proximity is zero: the trees add nothing to "
-                "the model (is y constant?)."
+                "All tree weights are zero, so all proximities are zero. The trees add nothing to "
+                "the model; y may be constant."
             )
     if "paths" in scheme.needs and stats.features_on_paths is None:
         with _needed_by(scheme, "tree paths"):
@@ -194,7 +193,7 @@ def complete_stats(
 
 
 def _plain(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return labels in a type of NumPy's own, as files keep them, where there is one."""
+    """Return labels with a native NumPy dtype, which can be saved, if possible."""
     given = labels.tolist()
     plain = np.array(given)
     return plain if plain.ndim == 1 and plain.tolist() == given else labels
@@ -203,7 +202,7 @@ def _plain(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def check_draws(
     stats: ForestStats, forest: FittedForest, scheme: WeightScheme, *, n_threads: int = 1
 ) -> None:
-    """Refuse in-bag weights that, summed over each leaf, are not those of the trees."""
+    """Raise an error if the in-bag weights in each leaf do not match the fitted trees."""
     with _needed_by(scheme, "in-bag weights"):
         forest.check_in_bag(stats.in_bag_mass, n_threads=n_threads)
 
@@ -216,7 +215,7 @@ def draw_trees(
     sample_weight: Any,
     n_samples: int,
 ) -> InBag:
-    """Return how some trees were trained on samples that are not in one place."""
+    """Return the in-bag weights of some trees, for samples that are distributed."""
     with _needed_by(scheme, "in-bag weights"):
         in_bag = forest.in_bag_of_trees(trees, y, sample_weight, n_samples)
     _check_range(in_bag.weights)
@@ -226,7 +225,7 @@ def draw_trees(
 def _count(
     samples: Samples, forest: FittedForest, rows_at_once: int | None, **known: Any
 ) -> ForestStats:
-    """Return the masses of leaves, counted for so many rows at once, by default for all."""
+    """Return the statistics of leaves, counted in blocks of rows to limit memory use."""
     if rows_at_once is None or samples.n_samples <= rows_at_once:
         return ForestStats.of(samples, forest.leaf_offsets, **known)
     begins = range(0, samples.n_samples, rows_at_once)
@@ -237,7 +236,7 @@ def _count(
 
 @contextmanager
 def _needed_by(scheme: WeightScheme, what: str) -> Iterator[None]:
-    """Say which scheme needed what a forest does not have."""
+    """Add the scheme and what it needs to an error of the forest."""
     try:
         yield
     except Unavailable as error:
@@ -245,27 +244,30 @@ def _needed_by(scheme: WeightScheme, what: str) -> Iterator[None]:
 
 
 def warn_of_never_oob(n_never: int, n_samples: int, scheme: WeightScheme) -> None:
-    """Say how many training samples have no tree that did not draw them."""
+    """Warn if training samples are in bag in every tree."""
     if n_never:
         warn(
-            f"{n_never} of {n_samples} training samples are in bag in every tree, so they "
-            f"have no out-of-bag neighbors under {scheme.name!r}. Use more trees."
+            f"{n_never} of {n_samples} training samples are in bag in every tree, so they have no "
+            f"out-of-bag neighbors with weight_scheme={scheme.name!r}. Use more trees."
         )
 
 
 def class_codes(y: Any, scheme: WeightScheme, forest: FittedForest) -> npt.NDArray[np.intp]:
-    """Return the class of each training sample as a number, or say why there is none."""
+    """Return the class of each training sample as an index, or raise an error."""
     if forest.predicts_numbers():
         raise ValueError(
-            f"weight_scheme={scheme.name!r} needs class labels, but {forest} predicts numbers; use "
-            "a classifier, or another scheme."
+            f"weight_scheme={scheme.name!r} needs class labels, but {forest} is a regressor. Use a "
+            "classifier, or another scheme."
         )
     if y is None:
-        raise ValueError(f"weight_scheme={scheme.name!r} needs class labels; pass y to fit.")
+        raise ValueError(
+            f"y is missing, but weight_scheme={scheme.name!r} needs class labels. Pass y to fit."
+        )
     kind = "structured" if np.asarray(y).dtype.names else type_of_target(y)
     if kind not in ("binary", "multiclass"):
         raise ValueError(
-            f"weight_scheme={scheme.name!r} needs class labels, one for each sample; y is {kind}."
+            f"weight_scheme={scheme.name!r} needs class labels, but y is {kind}. Pass one label "
+            "for each sample."
         )
     codes: npt.NDArray[np.intp] = np.unique(np.asarray(y).ravel(), return_inverse=True)[1].ravel()
     return codes

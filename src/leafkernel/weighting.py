@@ -1,4 +1,4 @@
-"""Weights of samples in trees, in factors: most schemes need few, and none needs them all."""
+"""Weights of samples in trees, stored as factors."""
 
 from __future__ import annotations
 
@@ -17,26 +17,35 @@ _LARGEST_EXPONENT = 64
 
 @dataclass(frozen=True)
 class Weighting:
-    r"""Weights of n samples in T trees as a product of factors, each of which may be left out.
+    r"""Weights of n samples in T trees, as a product of optional factors.
 
     .. math:: w_t(x) = \text{scale} \cdot \text{by\_sample}(x) \cdot
               \text{by\_leaf}(\ell_t(x)) \cdot \text{by\_entry}(x, t)
 
-    A scheme may return one instead of an array of shape (n, T), which is then never made: a weight
-    that is constant on a leaf or a sample is kept once, and kernels that only count are summed in
-    integers.
+    A weight scheme may return it instead of an array of shape (n, T). This saves memory, because
+    weights that are constant on a leaf or a sample are stored once. It is also faster, because
+    weights that are only flags or counts are summed as integers.
 
     Parameters
     ----------
     scale : float, default=1.0
-        A factor for all.
+        Factor of all weights.
     by_sample : ndarray of shape (n,), default=None
-        A factor for each sample.
+        Factor of each sample.
     by_leaf : ndarray of shape (L,), default=None
-        A factor for each leaf of the forest.
+        Factor of each leaf of the forest.
     by_entry : ndarray of shape (n, T), default=None
-        A factor for each sample in each tree. Booleans say where a sample counts at all; 8-bit
-        counts are kept as they are.
+        Factor of each sample in each tree. Booleans select the entries that count. 8-bit counts
+        are kept as they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leafkernel.schemes import Weighting
+    >>> leaf = np.array([[0, 2], [1, 2]])  # two samples, two trees, three leaves
+    >>> Weighting(scale=0.5, by_leaf=np.array([1.0, 2.0, 4.0])).dense(leaf)
+    array([[0.5, 2. ],
+           [1. , 2. ]])
     """
 
     scale: float = 1.0
@@ -45,7 +54,18 @@ class Weighting:
     by_entry: Array | None = None
 
     def dense(self, leaf: Array) -> npt.NDArray[np.float64]:
-        """Return the weights of samples with these leaves, shape (n, T) or (n,)."""
+        """Return the weights as an array.
+
+        Parameters
+        ----------
+        leaf : ndarray of shape (n, T) or (n,)
+            Leaves of the samples.
+
+        Returns
+        -------
+        ndarray of float64
+            The weights, with the shape of ``leaf``.
+        """
         weights = np.full(leaf.shape, self.scale)
         if self.by_sample is not None:
             weights *= self.by_sample.reshape(-1, *[1] * (leaf.ndim - 1))
@@ -56,12 +76,36 @@ class Weighting:
         return weights
 
     def in_tree(self, leaf: Array, tree: int) -> npt.NDArray[np.float64]:
-        """Return one column of :meth:`dense`, shape (n,)."""
+        """Return the weights in one tree.
+
+        Parameters
+        ----------
+        leaf : ndarray of shape (n, T)
+            Leaves of the samples.
+        tree : int
+            The tree.
+
+        Returns
+        -------
+        ndarray of float64 of shape (n,)
+            One column of :meth:`dense`.
+        """
         by_entry = None if self.by_entry is None else self.by_entry[:, tree]
         return replace(self, by_entry=by_entry).dense(leaf[:, tree])
 
     def rows(self, rows: slice | Array) -> Weighting:
-        """Return the weights of some of the samples."""
+        """Return the weights of selected samples.
+
+        Parameters
+        ----------
+        rows : slice or ndarray
+            The samples.
+
+        Returns
+        -------
+        Weighting
+            Their weights.
+        """
         return replace(
             self,
             by_sample=None if self.by_sample is None else self.by_sample[rows],
@@ -71,23 +115,28 @@ class Weighting:
     def compact(
         self, dtype: np.dtype[Any], leaf: Array | None = None, *, owned: tuple[Any, ...] = ()
     ) -> Weighting:
-        """Return the same weights as the engines take them: entries as flags, counts or dtype.
+        """Return the weights in the form for the engines: entries as flags, counts or ``dtype``.
 
         Parameters
         ----------
         dtype : dtype
             Type of entries that are neither flags nor 8-bit counts.
         leaf : ndarray of shape (n, T), default=None
-            Leaves of the samples. With them, entries that are too large or too small for dtype are
-            multiplied by the factors of their leaves first.
+            Leaves of the samples. If given, entries that are too large or too small for ``dtype``
+            are first multiplied by their leaf factors.
         owned : tuple of ndarray
-            Arrays that nobody else can change. All others are copied, because a scheme may use its
-            arrays again.
+            Arrays that cannot change. All others are copied, because a scheme may modify its
+            arrays.
+
+        Returns
+        -------
+        Weighting
+            The weights.
         """
         entry, by_leaf, scale = self.by_entry, self.by_leaf, float(self.scale)
         if entry is not None:
             if entry.dtype == bool and entry.strides == (0, 0) and entry.size and entry[0, 0]:
-                entry = None  # one True, broadcast: it says nothing
+                entry = None  # a broadcast True has no effect
             elif entry.dtype in (np.dtype(bool), np.dtype(np.uint8)):
                 is_owned = any(entry is array for array in owned)
                 entry = np.ascontiguousarray(entry) if is_owned else np.array(entry, order="C")
@@ -102,7 +151,7 @@ class Weighting:
 def _balanced(scale: float, *factors: Array | None) -> Weighting:
     """Return the weights with very large or small powers of two moved from factors to the scale.
 
-    That rounds nothing. Otherwise 1e200 times 1e-200 could become 0 or infinite on the way.
+    This is exact. Otherwise 1e200 times 1e-200 could underflow or overflow on the way.
     """
     exponents = [_exponent(factor) for factor in factors]
     moved = [
@@ -114,14 +163,12 @@ def _balanced(scale: float, *factors: Array | None) -> Weighting:
     except OverflowError:
         balanced = math.inf
     if math.isinf(balanced) or (balanced == 0) != (scale == 0):
-        raise ValueError(
-            "the factors of the weights, multiplied, are too large or too small for float64."
-        )
+        raise ValueError("The product of the weight factors is too large or too small for float64.")
     return Weighting(balanced, *moved)
 
 
 def _exponent(factor: Array | None) -> int:
-    """Return the power of two of the largest entry where it is far from one, else 0."""
+    """Return the exponent of the largest entry if it is far from 0, else 0."""
     if factor is None or factor.dtype.kind != "f":
         return 0
     largest = max(-np.min(factor, initial=0), np.max(factor, initial=0))
@@ -130,9 +177,9 @@ def _exponent(factor: Array | None) -> int:
 
 
 def fits(weights: Array, dtype: npt.DTypeLike) -> bool:
-    """Return whether weights keep their digits in dtype: none overflows or nears 0."""
+    """Return whether weights keep their precision in dtype, without overflow or underflow."""
     if weights.dtype.kind != "f":
-        return True  # no integer is too large even for float32
+        return True  # integers are in the range of float32
     sizes = np.abs(weights)
     smallest = np.min(sizes, where=sizes > 0, initial=np.inf)
     limits = np.finfo(dtype)
@@ -142,36 +189,36 @@ def fits(weights: Array, dtype: npt.DTypeLike) -> bool:
 def _round(
     entry: Array, by_leaf: Array | None, leaf: Array | None, dtype: np.dtype[Any]
 ) -> tuple[Array, float]:
-    """Return entries in dtype, and the power of two that they must be multiplied by."""
+    """Return entries in dtype, and the power of two to multiply them by."""
     exact = np.array(entry, dtype=np.float64)
     if by_leaf is not None and leaf is not None:
         exact *= by_leaf[leaf]
-    # With the largest at the top of the range, there is most room for small ones.
+    # Scale the largest entry to the top of the range, to keep small entries.
     shift = int(np.frexp(np.max(np.abs(exact), initial=0))[1]) - np.finfo(dtype).maxexp + 1
     rounded = np.ldexp(exact, -shift)
     if not fits(rounded, dtype) or not -1000 < shift < 1000:
         sizes = np.abs(entry)
         low, high = np.min(sizes, where=sizes > 0, initial=np.inf), np.max(sizes)
-        advice = "use dtype=np.float64, or weights that differ less"
+        advice = "Use dtype=np.float64, or weights that differ less"
         if dtype == np.float64:
-            advice = "multiply all of them by one large number, or set the smallest to 0"
-        raise ValueError(f"weights from {low:.3g} to {high:.3g} do not fit in {dtype}; {advice}.")
+            advice = "Multiply all weights by a large number, or set the smallest to 0"
+        raise ValueError(f"weights from {low:.3g} to {high:.3g} do not fit in {dtype}. {advice}.")
     return rounded.astype(dtype), 2.0**shift
 
 
 def leaf_id_type(n_leaves: int) -> type[np.int32] | type[np.int64]:
-    """Return the smaller integer type that holds every leaf id."""
+    """Return the smallest integer type that can represent every leaf id."""
     return np.int32 if n_leaves <= np.iinfo(np.int32).max else np.int64
 
 
 def locked(array: Array) -> Array:
-    """Lock an array that nobody else has, so that it can be shared instead of copied."""
+    """Make an array that is not shared read-only, so that it does not have to be copied."""
     array.flags.writeable = False
     return array
 
 
 def _is_locked(array: Array) -> bool:
-    """Return whether nobody can write to an array, nor to an array that it is a view of."""
+    """Return whether an array and all its base arrays are read-only."""
     base: Any = array
     while isinstance(base, np.ndarray):
         if base.flags.writeable:
@@ -181,7 +228,7 @@ def _is_locked(array: Array) -> bool:
 
 
 def _doubles(factor: Array | None) -> npt.NDArray[np.float64] | None:
-    """Return a factor as float64 that nobody can change: a copy, unless it is locked."""
+    """Return a factor as read-only float64, or a copy of it."""
     if factor is None:
         return None
     is_double = isinstance(factor, np.ndarray) and factor.dtype == np.float64

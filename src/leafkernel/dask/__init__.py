@@ -1,22 +1,23 @@
-"""Proximities of data that is spread over a cluster, with Dask.
+"""Proximities of data on a cluster, with Dask.
 
-:class:`leafkernel.ForestProximity` takes Dask arrays and data frames, and its methods then return
-lazy Dask arrays. The numbers are those of the same data in memory.
+:class:`leafkernel.ForestProximity` accepts Dask arrays and data frames. Its methods then return
+lazy Dask arrays. The results are the same as for data in memory.
 
-How it works: every partition of the training data becomes a *part*, a kernel over its own samples
-with the leaf masses of all. Parts stay on the workers that made them. Queries go to all parts, and
-the results of the parts are put together: blocks of P side by side, sums by a tree of additions,
-neighbors by a tree of merges. A part on a worker that dies is made again on another one.
+Each partition of the training data becomes a *part*: a kernel on its own samples, with the leaf
+sizes of all samples. Parts stay on the workers that created them. Queries are sent to all parts,
+and the results are combined: blocks of P are placed side by side, sums are added, and neighbors are
+merged. If a worker fails, its parts are computed again on another worker.
 
-Every block of queries meets every part, so use few large partitions: one for each thread of the
-cluster is best. More than 128 are put together. Targets, ``y``, are fetched: they are one vector.
+Every block of queries is compared with every part, so use few large partitions. One for each thread
+of the cluster is best. If there are more than 128, neighboring partitions are joined. The targets
+``y`` are loaded into memory.
 
-To get both arrays of neighbors at once, compute them together:
+To get both arrays of neighbors, compute them together:
 ``similarity, neighbors = dask.compute(*prox.kneighbors(X))``.
 
-Tasks that need sums, neighbors, blocks or columns of P run on such a proximity and return arrays in
+Tasks that use sums, neighbors, blocks or columns of P work on such a proximity and return arrays in
 memory: predictions, outlier scores, label errors, prototypes, medoids, clusters and graphs. Tasks
-that need the leaves of all training samples in one process, such as Leaf PCA, say so.
+that need the leaves of all training samples in one process, such as Leaf PCA, raise an error.
 
 Examples
 --------

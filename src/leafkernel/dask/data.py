@@ -12,9 +12,9 @@ from leafkernel.dask.graph import compute, known, task
 
 
 def blocks_of(X: Any) -> tuple[list[Any], list[float]]:
-    """Return the rows of X block by block, and the size of each block: NaN if it is not known.
+    """Return the blocks of rows of X, and their sizes. Unknown sizes are NaN.
 
-    Data in memory is one block.
+    Data in memory is a single block.
     """
     if not dask.is_dask_collection(X):
         X = X if hasattr(X, "shape") else np.asarray(X)
@@ -33,7 +33,7 @@ def blocks_of(X: Any) -> tuple[list[Any], list[float]]:
 
 
 def sizes_of(blocks: Sequence[Any], sizes: Sequence[float]) -> list[int]:
-    """Return the size of each block. Those that are not known are counted."""
+    """Return the size of each block. Unknown sizes are computed."""
     unknown = [i for i, size in enumerate(sizes) if np.isnan(size)]
     counted = compute([task("count", len, blocks[i]) for i in unknown])
     found = dict(zip(unknown, counted, strict=True))
@@ -41,18 +41,18 @@ def sizes_of(blocks: Sequence[Any], sizes: Sequence[float]) -> list[int]:
 
 
 def meta_of(X: Any) -> Any:
-    """Return something small with the columns of X, for checks of these."""
+    """Return a small object with the columns of X, for validation."""
     if not dask.is_dask_collection(X):
         return X
     if hasattr(X, "columns"):
-        return X._meta  # an empty data frame, documented for authors of collections
+        return X._meta  # an empty data frame; documented in Dask's developer guide
     if X.ndim != 2:
-        return np.empty((0,) * X.ndim)  # the check says what is wrong with it
+        return np.empty((0,) * X.ndim)  # the validation raises the error
     return np.empty((0, X.shape[1]), dtype=X.dtype)
 
 
 def fetched(values: Any) -> Any:
-    """Return one number or label for each sample as an array in memory."""
+    """Return targets or weights as an array in memory."""
     if values is None or not dask.is_dask_collection(values):
         return values
     return np.asarray(values.compute())

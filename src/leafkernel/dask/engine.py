@@ -1,4 +1,4 @@
-"""An engine over another one, for reference samples whose parts live on workers."""
+"""An engine for reference samples on Dask workers."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ Doubles = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class DaskEngine:
-    """Lets workers compute with another engine, and puts the results together.
+    """Computes on the workers with another engine, and combines the results.
 
-    The methods of an engine return results. Those whose names begin with ``lazy`` return tasks,
+    The methods of the engine interface return results. Methods named ``lazy_...`` return tasks,
     one for each block of rows.
 
     Parameters
     ----------
     inner : Engine
-        What computes on each worker.
+        The engine on each worker.
     """
 
     inner: Engine
 
     @property
     def key(self) -> Hashable:
-        """Parts are prepared by the inner engine."""
+        """Key of the inner engine, which prepares the parts."""
         return self.inner.key
 
     @property
     def n_threads(self) -> int:
-        """Threads of one task."""
+        """Number of threads of one task."""
         return self.inner.n_threads
 
     def prepare(self, index: Any) -> Any:
@@ -60,7 +60,7 @@ class DaskEngine:
     def lazy_nearest(
         self, product: DaskProduct, k: int, *, by_magnitude: bool = False
     ) -> list[Any]:
-        """Return a task for the nearest of each block of rows."""
+        """Return a task for the neighbors of each block of rows."""
         how = {"k": k, "by_magnitude": by_magnitude}
         found = product.pairs("nearest", pieces.nearest, self.inner, **how)
         return [tree("merge", pieces.merge, row, **how) for row in found]
@@ -68,7 +68,7 @@ class DaskEngine:
     def lazy_sums(self, product: DaskProduct, values: Any) -> list[Any]:
         """Return a task for P @ values of each block of rows.
 
-        ``values`` are numbers of shape (n, c), or a list of tasks with those of each part.
+        ``values`` is an array of shape (n, c), or a list of tasks with the values of each part.
         """
         through_rows = product.kernel.scheme.divides_by_shared_oob or product.diagonal is not None
         return self._sums(product, values, "sums" if through_rows else "apply")
@@ -130,7 +130,7 @@ class DaskEngine:
         return self._counts(product, "nonzeros")
 
     def columns(self, product: DaskProduct, rows: npt.NDArray[np.int64]) -> csr_array:
-        """Return some columns of P, shape (m, k)."""
+        """Return selected columns of P, shape (m, k)."""
         kernel = product.kernel
         at = kernel.part_of(rows)
         wanted = [rows[at == j] for j in range(len(kernel.parts))]

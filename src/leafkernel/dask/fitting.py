@@ -1,4 +1,4 @@
-"""Fit on Dask data: route and count by partition, and leave the parts on the workers."""
+"""Fit on Dask data: route and count each partition, and keep the parts on the workers."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ from leafkernel.forests.wrapped import unfreeze
 from leafkernel.schemes import WeightScheme
 from leafkernel.training import check_draws, complete_stats, draw_trees, warn_of_never_oob
 
-# All parts meet all parts, so more partitions than this are put together.
+# Every part is compared with every part, so if there are more partitions, they are joined.
 _MOST_PARTS = 128
-# Most bytes of in-bag weights that one task draws, and the fewest tasks that draw.
+# Largest size in bytes of the in-bag weights of one task, and the smallest number of such tasks.
 _DRAWN_AT_ONCE = 1 << 28
 _FEWEST_DRAWS = 8
 
 
 def fit(prox: Any, scheme: WeightScheme, X: Any, y: Any, sample_weight: Any) -> dict[str, Any]:
-    """Return the attributes of a fitted proximity, given the unfitted one and Dask data."""
+    """Return the attributes of a proximity fitted on Dask data."""
     if scheme.needs & {"features", "labels"}:
         raise ValueError(
-            f"weight_scheme={scheme.name!r} compares the training samples with each other, which "
-            "needs all of them in one process; use another scheme, or fit on data in memory."
+            f"weight_scheme={scheme.name!r} needs all training samples in one process, so it does "
+            "not work with Dask data. Use another scheme, or fit on data in memory."
         )
     if "gradients" in scheme.needs:
         raise ValueError(
-            f"weight_scheme={scheme.name!r} follows the training of the model over all samples at "
-            "once, which needs all of them in one process; use another scheme, or fit on data in "
-            "memory."
+            f"weight_scheme={scheme.name!r} retraces the training of the model with all samples in "
+            "one process, so it does not work with Dask data. Use another scheme, or fit on data "
+            "in memory."
         )
     n_threads = count_threads(prox.n_jobs)
     estimator = _fitted_forest(prox.forest, X, y, sample_weight)
     forest = forests.adapt(estimator, n_threads=n_threads)
     if not hasattr(forest, "leaf_offsets"):
         raise TypeError(
-            f"{describe(estimator)} learns its leaves from all training samples, so it cannot be "
-            "used with Dask data; fit on data in memory, or use a forest of scikit-learn, XGBoost, "
+            f"forest={describe(estimator)} cannot be used with Dask data, because it has no list "
+            "of its leaves. Fit on data in memory, or use a forest of scikit-learn, XGBoost, "
             "LightGBM or CatBoost."
         )
     y, sample_weight = fetched(y), fetched(sample_weight)
@@ -60,7 +60,7 @@ def fit(prox: Any, scheme: WeightScheme, X: Any, y: Any, sample_weight: Any) -> 
     routed = [block for block, size in zip(routed, counts, strict=True) if size]
     sizes = [size for size in counts if size]
     if not sizes:
-        raise ValueError("X has no rows; give at least one training sample.")
+        raise ValueError("X has no rows. Pass at least one training sample.")
     routed, sizes = _joined(routed, sizes)
     n = sum(sizes)
     for name, values in (("y", y), ("sample_weight", sample_weight)):
@@ -91,7 +91,7 @@ def fit(prox: Any, scheme: WeightScheme, X: Any, y: Any, sample_weight: Any) -> 
         for some, begin in zip(samples, begins, strict=False)
     ]
     parts = persist(*parts)
-    # What is wrong with the weights is said now, and not when a result is asked for.
+    # Compute the parts now, so that errors in the weights are raised by fit.
     compute([task("count", pieces.n_samples, part) for part in parts])
     kernel = DaskKernel(
         scheme=scheme,
@@ -120,20 +120,20 @@ def fit(prox: Any, scheme: WeightScheme, X: Any, y: Any, sample_weight: Any) -> 
 
 
 def _fitted_forest(forest: Any, X: Any, y: Any, sample_weight: Any) -> Any:
-    """Return the fitted forest, or fit one of a library that learns from Dask data."""
+    """Return the fitted forest, or fit a forest that can be trained on Dask data."""
     if isinstance(forest, type) or forests.is_fitted(unfreeze(forest)):
         return forests.fit_if_needed(forest, X, y, sample_weight)
     if "dask" not in type(forest).__module__:
         raise ValueError(
-            f"forest={describe(forest)} is not fitted, and it cannot learn from Dask data. Fit it "
-            "first, on rows that fit in memory (for 'gap' and 'oob' on all rows), or use "
+            f"forest={describe(forest)} is not fitted, and it cannot be fitted on Dask data. Fit "
+            "it first, on samples that fit in memory (for 'gap' and 'oob', on all samples), or use "
             "xgboost.dask.DaskXGBClassifier or lightgbm.DaskLGBMClassifier."
         )
     return forests.fit_if_needed(forest, X, y, sample_weight)
 
 
 def _joined(routed: list[Any], sizes: list[int]) -> tuple[list[Any], list[int]]:
-    """Put neighboring partitions together where there are too many."""
+    """Join neighboring partitions if there are too many."""
     if len(sizes) <= _MOST_PARTS:
         return routed, sizes
     at = (np.cumsum(sizes) - 1) * _MOST_PARTS // sum(sizes)
@@ -165,10 +165,10 @@ def _draws(
 
 
 def _n_never_oob(samples: list[Any]) -> int:
-    """Return how many training samples are in bag in every tree."""
+    """Return the number of training samples that are in bag in every tree."""
     return int(sum(compute([task("count", pieces.never_oob, some) for some in samples])))
 
 
 def _share(name: str, value: Any) -> Any:
-    """Return an object as a task that makes it again wherever a worker is lost."""
+    """Return an object as a task that can be repeated if a worker fails."""
     return task(name, cloudpickle.loads, cloudpickle.dumps(value))

@@ -1,4 +1,4 @@
-"""A proximity that was fitted on Dask data, as tasks use it: results instead of lazy arrays."""
+"""Access to a proximity fitted on Dask data, with computed instead of lazy results."""
 
 from __future__ import annotations
 
@@ -24,44 +24,47 @@ from leafkernel.leaf_index import Samples
 
 
 class DaskInside(Inside):
-    """The same for training samples on workers. Every result is computed there and fetched."""
+    """:class:`leafkernel.inside.Inside` for training samples on Dask workers.
+
+    Every result is computed on the workers and returned in memory.
+    """
 
     @property
     def kernel(self) -> DaskKernel:  # type: ignore[override]
-        """The parts."""
+        """The kernel, in parts."""
         return super().kernel  # type: ignore[return-value]
 
     @property
     def samples(self) -> Samples:
-        """Refuse: the training samples are not here."""
+        """Raise an error: the training samples are not in this process."""
         raise NotImplementedError(NOT_HERE)
 
     @property
     def has_own_diagonal(self) -> bool:
-        """Whether training samples are similar to themselves."""
+        """Whether a training sample can have a nonzero proximity to itself."""
         if self.kernel.diagonal == "scheme":
             return self.scheme.own_proximity != 0
         return self.kernel.diagonal != "zero"
 
     @lazy
     def engine(self) -> DaskEngine:  # type: ignore[override]
-        """Return what computes."""
+        """Return the engine."""
         return DaskEngine(find_engine(self.prox.engine, n_threads=self.n_threads))
 
     def route(self, X: Any) -> Any:
-        """Let workers find the leaves of samples, when they are needed."""
+        """Return new samples, whose leaves are computed on the workers."""
         if isinstance(X, Routed):
             return X
         found = routed(self, self.kernel, X)
-        # Tasks ask for many small results, so samples are routed once.
+        # Tasks compute many small results, so route the samples only once.
         return replace(found, blocks=tuple(persist(*found.blocks)))
 
     def count(self, X: Any) -> int:
-        """Return the number of samples in X, which are counted if nobody knows."""
+        """Return the number of samples in X. It is computed if unknown."""
         return sum(sizes_of(*blocks_of(X)))
 
     def leaves_of(self, X: Any, rows: npt.NDArray[np.int64]) -> Array:
-        """Return the leaves of some of the samples in X. The rows ascend."""
+        """Return the leaves of some samples in X. The rows must be ascending."""
         blocks, sizes = blocks_of(X)
         router = self.kernel.router
         return _taken(
@@ -72,27 +75,27 @@ class DaskInside(Inside):
         )
 
     def training_leaves(self, rows: npt.NDArray[np.int64]) -> Array:
-        """Return the leaves of some of the training samples. The rows ascend."""
+        """Return the leaves of some training samples. The rows must be ascending."""
         kernel = self.kernel
         return _taken(
             kernel.parts, kernel.sizes, rows, lambda p, r: task("leaves", training_leaves_at, p, r)
         )
 
     def require_in_memory(self, what: str, instead: str) -> None:
-        """Refuse: the training samples are on workers."""
+        """Raise an error: the training samples are on Dask workers."""
         raise NotImplementedError(
-            f"{what} is not available for a proximity that was fitted on Dask data; {instead}."
+            f"{what} is not available for a proximity fitted on Dask data; {instead}."
         )
 
     def product(self, X: Any = None) -> DaskProduct:  # type: ignore[override]
-        """Return the rows of P to compute: of unseen samples, or of the training samples."""
+        """Return the rows of P to compute, for new samples or for the training samples."""
         kernel = self.kernel
         return kernel.training_product() if X is None else kernel.product(self.route(X))
 
     def blocks(
         self, X: Any, block_size: int = 4096, *, sort: bool = True, columns: Array | None = None
     ) -> Iterator[tuple[slice, csr_array]]:
-        """Yield blocks of rows; training samples may be given other columns than their own."""
+        """Yield blocks of rows, optionally with renumbered columns."""
         product = self.product(X)
 
         def blocks() -> Iterator[tuple[slice, csr_array]]:
@@ -114,7 +117,7 @@ class DaskInside(Inside):
 
 
 def _taken(blocks: Any, sizes: Any, rows: npt.NDArray[np.int64], ask: Any) -> Array:
-    """Return what blocks say of some rows, which ascend."""
+    """Return the results for some rows from their blocks. The rows must be ascending."""
     ends = np.cumsum(sizes)
     at = np.searchsorted(ends, rows, side="right")
     tasks = [ask(blocks[i], rows[at == i] - int(ends[i] - sizes[i])) for i in np.unique(at)]
@@ -122,7 +125,7 @@ def _taken(blocks: Any, sizes: Any, rows: npt.NDArray[np.int64], ask: Any) -> Ar
 
 
 def routed(inside: Inside, kernel: DaskKernel, X: Any) -> Routed:
-    """Let workers find the leaves of samples."""
+    """Return new samples, whose leaves are computed on the workers."""
     meta = meta_of(X)
     raw = isinstance(inside.prox.forest_, forests.RawLeaves)
     if raw and meta is X:

@@ -1,4 +1,4 @@
-"""A fitted kernel whose parts live on workers, and rows of P to compute there."""
+"""A fitted kernel whose parts are on Dask workers, and products to compute there."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ Array = npt.NDArray[Any]
 
 
 NOT_HERE = (
-    "this needs all training samples in one process, but the proximity was fitted on Dask data; "
-    "fit it on data in memory."
+    "This needs all training samples in one process, but the proximity was fitted on Dask data. "
+    "Fit it on data in memory."
 )
 
 
 @dataclass(frozen=True)
 class DaskKernel:
-    """The parts of a kernel. It stands where a :class:`leafkernel.kernel.LeafKernel` does.
+    """The parts of a kernel. It replaces :class:`leafkernel.kernel.LeafKernel` for Dask data.
 
     Attributes
     ----------
     scheme : WeightScheme
-        The rule.
+        The weight scheme.
     parts : tuple of Delayed
         The parts (:class:`leafkernel.dask.pieces.Part`), in the order of their samples.
     sizes : tuple of int
@@ -42,13 +42,13 @@ class DaskKernel:
     router : Delayed
         The forest, for the workers.
     forest : ForestStats
-        What the training samples say of leaves and trees.
+        Statistics of the leaves and trees.
     dtype : dtype
-        Type of every proximity.
+        Type of the proximities.
     symmetrize : bool
         Whether it is (P + Pᵀ)/2 of a scheme that is not symmetric.
     diagonal : {"scheme", "one", "zero", "adjusted"}
-        The diagonal policy.
+        The ``diagonal`` parameter.
     """
 
     scheme: WeightScheme
@@ -62,7 +62,7 @@ class DaskKernel:
 
     @property
     def inside(self) -> Any:
-        """What gives tasks access to this kernel."""
+        """The class that gives tasks access to this kernel."""
         from leafkernel.dask.inside import DaskInside  # noqa: PLC0415 - it needs this module
 
         return DaskInside
@@ -79,16 +79,16 @@ class DaskKernel:
 
     @property
     def is_symmetric(self) -> bool:
-        """Whether P is symmetric: by its scheme, or because it was symmetrized."""
+        """Whether P is symmetric, by its scheme or by ``symmetrize``."""
         return self.scheme.symmetric or self.symmetrize
 
     @lazy
     def own_diagonal(self) -> npt.NDArray[np.float64] | None:
-        """Return what the diagonal policy puts on the diagonal, shape (n,)."""
+        """Return the diagonal set by the ``diagonal`` parameter, shape (n,)."""
         return None if self.diagonal == "scheme" else self._joined(_own_diagonal)
 
     def diagonal_shift(self) -> npt.NDArray[np.float64] | None:
-        """Return what the diagonal policy adds to the diagonal of Q Wᵀ, shape (n,)."""
+        """Return the difference between this diagonal and that of Q Wᵀ, shape (n,)."""
         return None if self.diagonal == "scheme" else self._joined(_diagonal_shift)
 
     def with_diagonal(self, diagonal: Diagonal, samples: Any = None) -> DaskKernel:  # noqa: ARG002
@@ -97,21 +97,21 @@ class DaskKernel:
         return replace(self, parts=tuple(persist(*parts)), diagonal=diagonal)
 
     def training_product(self, rows: slice = slice(None)) -> DaskProduct:
-        """Return the product for training samples in their training role."""
+        """Return the product for the training samples as queries."""
         product = self._of_training("query")
         return product if rows == slice(None) else product.take(np.arange(self.n_samples)[rows])
 
     def transposed_product(self, samples: Any = None, *, n_threads: int = 1) -> DaskProduct:  # noqa: ARG002
-        """Return the product for Pᵀ: training samples against training samples as queries."""
+        """Return the product for Pᵀ of the training samples."""
         if samples is not None:
             raise NotImplementedError(
-                "the transposed operator of new samples is not available for data on a cluster; "
-                "compute prox.proximity(X).T instead."
+                "The transposed operator of new samples is not available for a proximity fitted on "
+                "Dask data. Compute prox.proximity(X).T instead."
             )
         return self._of_training("reference")
 
     def product(self, samples: Routed) -> DaskProduct:
-        """Return the product for unseen samples."""
+        """Return the product for new samples."""
         queries = tuple(
             Asked(block, None, None, size)
             for block, size in zip(samples.blocks, samples.sizes, strict=True)
@@ -119,7 +119,7 @@ class DaskKernel:
         return DaskProduct(self, queries, self.dtype)
 
     def cuts(self) -> Iterator[slice]:
-        """Yield the samples of each part."""
+        """Yield the range of samples of each part."""
         begin = 0
         for size in self.sizes:
             yield slice(begin, begin + size)
@@ -149,14 +149,14 @@ class DaskKernel:
 
 @dataclass(frozen=True)
 class Routed:
-    """New samples whose leaves are known to workers.
+    """New samples, whose leaves are on Dask workers.
 
     Attributes
     ----------
     blocks : tuple of Delayed
         The samples (:class:`leafkernel.dask.pieces.Unseen`), block after block.
     sizes : tuple of float
-        Samples in each block; NaN where it is not known yet.
+        Number of samples in each block; NaN if unknown.
     """
 
     blocks: tuple[Any, ...]
@@ -164,12 +164,12 @@ class Routed:
 
     @property
     def n_samples(self) -> int:
-        """Number of samples, which are counted if nobody knows."""
+        """Number of samples. It is computed if unknown."""
         return sum(sizes_of(self.blocks, self.sizes))
 
     @lazy
     def leaf(self) -> Array:
-        """Return the leaves of all, shape (m, T)."""
+        """Return the leaves of all samples, shape (m, T)."""
         found = compute([task("leaves", attrgetter("leaf"), block) for block in self.blocks])
         return np.concatenate(found)
 
@@ -183,11 +183,11 @@ class Asked:
     block : Delayed
         The rows.
     own : int or None
-        The part that they belong to, if they are training samples.
+        The part that the rows belong to, if they are training samples.
     rows : ndarray of int or None
-        Some of the rows of the block or part; None for all.
+        Selected rows of the block or part; None for all.
     size : float
-        Number of rows; NaN where it is not known yet.
+        Number of rows; NaN if unknown.
     """
 
     block: Any
@@ -198,7 +198,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class DaskProduct:
-    """Rows of P to compute on workers. It stands where a :class:`leafkernel.product.Product` does.
+    """Rows of P to compute on Dask workers. It replaces :class:`leafkernel.product.Product`.
 
     Attributes
     ----------
@@ -211,7 +211,7 @@ class DaskProduct:
     side : {"query", "reference"}
         The weights of the rows: "reference" for rows of Pᵀ.
     order : ndarray of int, optional
-        Where the rows go that the blocks hold, where that is not one after the other.
+        Order of the result rows, if it differs from the order in the blocks.
     """
 
     kernel: DaskKernel
@@ -222,7 +222,7 @@ class DaskProduct:
 
     @property
     def diagonal(self) -> str | None:
-        """The diagonal policy, where it puts something on the diagonal of these rows."""
+        """The ``diagonal`` parameter, if it affects these rows."""
         training = any(asked.own is not None for asked in self.queries)
         has_policy = training and self.side == "query" and self.kernel.diagonal != "scheme"
         return self.kernel.diagonal if has_policy else None
@@ -243,7 +243,7 @@ class DaskProduct:
         return self.n_rows, self.kernel.n_samples
 
     def with_dtype(self, dtype: npt.DTypeLike) -> DaskProduct:
-        """Return the product in another type."""
+        """Return the product with another dtype."""
         return replace(self, dtype=np.dtype(dtype))
 
     def take(self, rows: npt.NDArray[np.int64]) -> DaskProduct:
@@ -270,7 +270,7 @@ class DaskProduct:
     def pairs(self, name: str, function: Any, *args: Any, **params: Any) -> list[list[Any]]:
         """Return a task for each block of rows and each part.
 
-        The parts may differ in an argument: give it as ``per_part``, a list.
+        Use ``per_part``, a list, for an argument that differs between the parts.
         """
         per_part = params.pop("per_part", None)
         found = []
@@ -280,7 +280,7 @@ class DaskProduct:
                 more = args if per_part is None else (*args, per_part[j])
                 block, rows = asked.block, asked.rows
                 if asked.own is not None:
-                    # Rows of another part were chosen when the block was made.
+                    # Blocks for other parts contain only the selected rows.
                     block, rows = (Own(self.side), rows) if asked.own == j else (block, None)
                 row.append(task(name, function, block, part, rows, *more, **params))
             found.append(row)

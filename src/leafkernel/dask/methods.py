@@ -28,7 +28,7 @@ from leafkernel.leaf_index import Samples
 
 @dataclass(frozen=True)
 class Ask:
-    """Rows of P that are asked for, and what computes them.
+    """Rows of P to compute, and the engine.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class Ask:
     product : DaskProduct
         The rows.
     engine : DaskEngine
-        What computes.
+        The engine.
     """
 
     kernel: DaskKernel
@@ -46,7 +46,7 @@ class Ask:
 
     @classmethod
     def of(cls, inside: Inside, X: Any) -> Ask:
-        """Ask for rows of new samples, or of the training samples if X is None."""
+        """Return the rows of new samples, or of the training samples if X is None."""
         kernel = inside.kernel if isinstance(inside, DaskInside) else _in_one_part(inside)
         if X is None:
             product = kernel.training_product()
@@ -55,16 +55,16 @@ class Ask:
         engine = find_engine(inside.prox.engine, n_threads=inside.n_threads)
         return cls(
             kernel, product, DaskEngine(PartedEngine(engine))
-        )  # one in memory may have parts
+        )  # a kernel in memory may have parts
 
     @property
     def sizes(self) -> list[float]:
-        """Rows in each block; NaN where it is not known yet."""
+        """Number of rows in each block; NaN if unknown."""
         return [asked.size for asked in self.product.queries]
 
 
 def _in_one_part(inside: Inside) -> DaskKernel:
-    """Return a kernel in memory as one part, for queries that are on workers."""
+    """Return a kernel in memory as a single part, for queries on Dask workers."""
     kernel = inside.kernel
     part, router = persist(
         known("part", pieces.Part(kernel, inside.samples, 0)),
@@ -83,13 +83,13 @@ def _in_one_part(inside: Inside) -> DaskKernel:
 
 
 def route(inside: Inside, X: Any) -> Samples:
-    """Return new samples for a kernel in memory: their leaves come here, their features do not."""
+    """Return the leaves of new samples for a kernel in memory. Features stay on the workers."""
     kernel = _in_one_part(inside)
     return Samples.unseen(routed(inside, kernel, X).leaf)
 
 
 def proximity(inside: Inside, X: Any = None, *, sort: bool = True, dense: bool = False) -> da.Array:
-    """Return P as an array of sparse or dense blocks, one for each block of X and each part."""
+    """Return P as a Dask array of sparse or dense blocks, one for each block of X and each part."""
     check_flag("sort", sort)
     check_flag("dense", dense)
     ask = Ask.of(inside, X)
@@ -103,7 +103,7 @@ def proximity(inside: Inside, X: Any = None, *, sort: bool = True, dense: bool =
 def kneighbors(
     inside: Inside, X: Any = None, n_neighbors: int = 10, *, by: str = "value"
 ) -> tuple[da.Array, da.Array]:
-    """Return the nearest training samples. Compute both arrays in one call of dask.compute."""
+    """Return the most similar training samples. Compute both arrays in one call of dask.compute."""
     check_choice("by", by, ("value", "magnitude"))
     k = check_n_neighbors(n_neighbors, inside.n_samples, itself=X is None)
     ask = Ask.of(inside, X)
@@ -130,7 +130,7 @@ def weighted_sums(inside: Inside, values: Any, X: Any = None) -> da.Array:
 
 
 def weighted_average(inside: Inside, values: Any, X: Any = None) -> da.Array:
-    """Return rows of P, each divided by its sum, times the values; NaN for rows without any."""
+    """Return the averages of values, weighted by proximity. Rows without proximities are NaN."""
     check_averages(inside.scheme)
     ask = Ask.of(inside, X)
     columns, shape = _values(ask.kernel, values)
@@ -143,7 +143,7 @@ def weighted_average(inside: Inside, values: Any, X: Any = None) -> da.Array:
 
 
 def query_map(inside: Inside, X: Any = None) -> da.Array:
-    """Return the query map Q as an array of sparse blocks."""
+    """Return the query map Q as a Dask array of sparse blocks."""
     inside.require_maps("query map")
     ask = Ask.of(inside, X)
     kernel = ask.kernel
@@ -156,7 +156,7 @@ def query_map(inside: Inside, X: Any = None) -> da.Array:
 
 
 def reference_map(inside: Inside) -> da.Array:
-    """Return the reference map W as an array of sparse blocks."""
+    """Return the reference map W as a Dask array of sparse blocks."""
     inside.require_maps("reference map")
     kernel = Ask.of(inside, None).kernel
     maps = [task("map", pieces.reference_map_of, part) for part in kernel.parts]
@@ -164,13 +164,13 @@ def reference_map(inside: Inside) -> da.Array:
 
 
 def _values(kernel: DaskKernel, values: Any) -> tuple[list[Any], tuple[int, ...]]:
-    """Return the values of each part as tasks, and the shape of all."""
+    """Return the values of each part as tasks, and the shape of all values."""
     n = kernel.n_samples
     if isinstance(values, da.Array):
         if values.ndim not in (1, 2) or values.shape[0] != n:
             raise ValueError(
-                f"values has the shape {values.shape}, but there are {n} training samples; give "
-                "one value (or row of values) for each."
+                f"values has shape {values.shape}, but there are {n} training samples. Pass one "
+                "value (or row of values) for each training sample."
             )
         columns = values[:, None] if values.ndim == 1 else values
         columns = columns.rechunk({0: kernel.sizes, 1: -1})

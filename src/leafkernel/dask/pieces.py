@@ -1,4 +1,4 @@
-"""The pieces that live on workers, and what workers compute with them."""
+"""Objects on the Dask workers, and the computations with them."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class Part:
     Attributes
     ----------
     kernel : LeafKernel
-        Their weights and their index, made with the leaf masses of all training samples.
+        Their weights and index, computed with the leaf sizes of all training samples.
     samples : Samples
-        The samples as the forest sees them.
+        The leaves and in-bag weights of the samples.
     begin : int
-        Position of the first of them among all training samples.
+        Position of the first sample among all training samples.
     """
 
     kernel: LeafKernel
@@ -56,7 +56,7 @@ class Part:
         oob = self.kernel.packed_oob
         if rows is not None:
             weighed, oob = weighed.rows(rows), None if oob is None else oob[rows]
-        # Every part has the factors of leaves. There are as many as leaves, so they stay there.
+        # Every part has the leaf factors, so they are not sent with the queries.
         shared = replace(weighed.weighting, by_leaf=None)
         return Block(weighed.incidence, shared, oob, side)
 
@@ -67,7 +67,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Block(FieldsState):
-    """Training samples of one part that are compared with those of other parts."""
+    """Training samples of one part, as queries to other parts."""
 
     incidence: Incidence
     weighting: Weighting
@@ -75,7 +75,7 @@ class Block(FieldsState):
     side: Side
 
     def product(self, part: Part, rows: Rows) -> Product:  # noqa: ARG002
-        """Return the product with a part. The rows were chosen when the block was made."""
+        """Return the product with a part. The block contains only the selected rows."""
         kernel: LeafKernel = part.kernel
         here: WeighedRows = getattr(kernel, self.side)
         weighting = replace(self.weighting, by_leaf=here.weighting.by_leaf)
@@ -87,7 +87,7 @@ class Block(FieldsState):
 
 @dataclass(frozen=True)
 class Unseen(FieldsState):
-    """New samples, by their leaves."""
+    """The leaves of new samples."""
 
     leaf: Array
     feature_values: Array | None = None
@@ -97,7 +97,7 @@ class Unseen(FieldsState):
 
     @lazy
     def samples(self) -> Samples:
-        """Return them as a scheme takes them."""
+        """Return them as :class:`Samples`."""
         return Samples.unseen(self.leaf, feature_values=self.feature_values)
 
     def product(self, part: Part, rows: Rows) -> Product:
@@ -108,7 +108,7 @@ class Unseen(FieldsState):
 
 @dataclass(frozen=True)
 class Own:
-    """Stands for training samples that are compared with those of their own part."""
+    """Placeholder for training samples that are compared with their own part."""
 
     side: Side = "query"
 
@@ -123,13 +123,13 @@ Queries = Block | Unseen | Own
 
 
 def _bytes(*arrays: Array | None) -> int:
-    """Return the bytes of arrays, by which Dask decides where to work and what to move."""
+    """Return the size of arrays in bytes. Dask uses it for scheduling."""
     return sum(array.nbytes for array in arrays if array is not None)
 
 
 @sizeof.register(Part)  # type: ignore[untyped-decorator]
 def _(part: Part) -> int:
-    # Statistics and factors of leaves are not counted: all parts of a worker share them.
+    # Leaf statistics and factors are not counted, because all parts of a worker share them.
     samples, index = part.samples, part.kernel.index
     lists = (index.members, index.weights, index.offsets) if isinstance(index, LeafIndex) else ()
     return _bytes(samples.leaf, samples.in_bag_weights, samples.oob_flags, *lists)
@@ -157,7 +157,7 @@ def _(stats: ForestStats) -> int:
 
 def route(forest: FittedForest, scheme: WeightScheme, X: Any, n_threads: int) -> Unseen:
     """Return the leaves of samples."""
-    if len(X) == 0:  # libraries refuse it, but a partition may be empty
+    if len(X) == 0:  # partitions may be empty, but libraries reject empty data
         n_trees = len(forest.leaf_offsets) - 1
         features = np.zeros((0, np.shape(X)[1])) if "features" in scheme.needs else None
         return Unseen(np.zeros((0, n_trees), dtype=np.int32), features)
@@ -167,28 +167,28 @@ def route(forest: FittedForest, scheme: WeightScheme, X: Any, n_threads: int) ->
 
 
 def join(blocks: Sequence[Unseen]) -> Unseen:
-    """Return the samples of several partitions as those of one."""
+    """Join the samples of several partitions."""
     return Unseen(np.concatenate([block.leaf for block in blocks]))
 
 
 def leaves_at(forest: FittedForest, X: Any, rows: npt.NDArray[np.int64]) -> Array:
-    """Return the leaves of some of the samples."""
+    """Return the leaves of selected samples."""
     return forest.leaves(_safe_indexing(X, rows))
 
 
 def training_leaves_at(part: Part, rows: npt.NDArray[np.int64]) -> Array:
-    """Return the leaves of some of the training samples of a part."""
+    """Return the leaves of selected training samples of a part."""
     leaves: Array = part.samples.leaf[rows]
     return leaves
 
 
 def cut_draws(draws: InBag, rows: slice) -> InBag:
-    """Return how some of the trees were trained on some samples."""
+    """Return the in-bag weights of selected samples in some trees."""
     return InBag(draws.weights[rows].copy(), draws.is_oob[rows].copy())
 
 
 def make_samples(block: Unseen, draws: Sequence[InBag]) -> Samples:
-    """Return training samples with all that the scheme needs of them."""
+    """Return training samples with their in-bag weights."""
     weights = oob = None
     if draws:
         weights = np.concatenate([some.weights for some in draws], axis=1)
@@ -197,24 +197,24 @@ def make_samples(block: Unseen, draws: Sequence[InBag]) -> Samples:
 
 
 def count(forest: FittedForest, samples: Samples, n_threads: int) -> ForestStats:
-    """Return what some of the training samples say of leaves."""
+    """Return the leaf statistics of some training samples."""
     return ForestStats.of(samples, forest.leaf_offsets, n_threads=n_threads)
 
 
 def add_stats(stats: Sequence[ForestStats]) -> ForestStats:
-    """Return what all of them say together."""
+    """Return the sum of leaf statistics."""
     return reduce(ForestStats.plus, stats)
 
 
 def make_part(
     scheme: WeightScheme, samples: Samples, stats: ForestStats, begin: int, **params: Any
 ) -> Part:
-    """Return the kernel of some training samples, with the masses of all."""
+    """Return the kernel of some training samples, with the leaf statistics of all."""
     return Part(LeafKernel.fit(scheme, samples, stats, **params), samples, begin)
 
 
 def never_oob(samples: Samples) -> int:
-    """Return how many samples are in bag in every tree."""
+    """Return the number of samples that are in bag in every tree."""
     return int((samples.n_oob_trees == 0).sum())
 
 
@@ -226,17 +226,17 @@ def n_samples(part: Part) -> int:
 def nearest(
     queries: Queries, part: Part, rows: Rows, engine: Engine, *, k: int, by_magnitude: bool
 ) -> Nearest:
-    """Return the nearest samples of one part."""
+    """Return the nearest samples in one part."""
     product = queries.product(part, rows)
     similarity, samples = PartedEngine(engine).nearest_in(product, k, by_magnitude=by_magnitude)
     return similarity, np.where(samples < 0, samples, samples + part.begin)
 
 
 def merge(found: Sequence[Nearest], *, k: int, by_magnitude: bool) -> Nearest:
-    """Return the nearest samples of several parts, which follow each other."""
+    """Merge the nearest samples of several consecutive parts."""
     similarity, samples = (np.concatenate(arrays, axis=1) for arrays in zip(*found, strict=True))
     rank = np.where(samples < 0, -np.inf, np.abs(similarity) if by_magnitude else similarity)
-    # Stable: of equals the one of an earlier part comes first, as everywhere.
+    # Stable, so that ties are ordered by position.
     order = np.argsort(-rank, axis=1, kind="stable")[:, :k]
     return np.take_along_axis(similarity, order, 1), np.take_along_axis(samples, order, 1)
 
@@ -256,7 +256,7 @@ def sums_of(
     how: Literal["sums", "apply"],
     values: Array,
 ) -> npt.NDArray[np.float64]:
-    """Return what one part adds to the sums."""
+    """Return the contribution of one part to the sums."""
     product = queries.product(part, rows)
     if how == "sums":
         return engine.sums(product, values)
@@ -264,7 +264,7 @@ def sums_of(
 
 
 def add(arrays: Sequence[Array]) -> Array:
-    """Return the sum of arrays, in this order."""
+    """Return the sum of arrays, added in order."""
     total: Array = reduce(np.add, arrays)
     return total
 
@@ -276,7 +276,7 @@ def count_of(
     engine: Engine,
     what: Literal["collisions", "nonzeros"],
 ) -> npt.NDArray[np.int64]:
-    """Return the collisions or the nonzeros of each row in one part."""
+    """Return the collisions or nonzeros of each row in one part."""
     counts: npt.NDArray[np.int64] = getattr(engine, what)(queries.product(part, rows))
     return counts
 
@@ -284,7 +284,7 @@ def count_of(
 def columns_in(
     queries: Queries, part: Part, rows: Rows, engine: Engine, columns: Array
 ) -> csr_array:
-    """Return some of the columns of P that belong to one part."""
+    """Return selected columns of P that belong to one part."""
     own = isinstance(queries, Own)
     product = queries.product(part, rows)
     return columns_of(part.kernel, engine, product, columns - part.begin, own=own)
@@ -301,7 +301,7 @@ def reference_map_of(part: Part) -> csr_array:
 
 
 def without_samples(part: Part) -> Part:
-    """Return a part with no samples: the scheme and the leaf masses of all."""
+    """Return a part without samples, with the scheme and the leaf statistics."""
     nobody = part.samples.rows(slice(0))
     kernel = part.kernel
     empty = LeafKernel.fit(

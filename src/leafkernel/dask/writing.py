@@ -1,4 +1,4 @@
-"""Results written to Parquet by the workers, one file for each block of rows."""
+"""Write results to Parquet files on the workers, one for each block of rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def write_neighbors(
     *,
     by: str = "value",
 ) -> Path:
-    """Write the nearest training samples of each sample to a folder of Parquet files."""
+    """Write the most similar training samples of each sample to a folder of Parquet files."""
     check_choice("by", by, ("value", "magnitude"))
     k = check_n_neighbors(n_neighbors, inside.n_samples, itself=X is None)
     ask = Ask.of(inside, X)
@@ -45,11 +45,14 @@ def _write_blocks(ask: Ask, folder: Path, blocks: list[list[Any]], pairs_of: Any
     require("pyarrow.parquet", extra="cli")
     if folder.suffix == ".npy":
         raise ValueError(
-            f"{folder.name}: with Dask, results are written as a folder of Parquet files."
+            f"path={folder.name!r} must be a folder: with Dask, results are written as a folder of "
+            "Parquet files."
         )
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
-        raise FileExistsError(f"{folder} is not empty; give a new folder, or delete it first.")
+        raise FileExistsError(
+            f"path={str(folder)!r} is not empty. Use a new folder, or delete it first."
+        )
     begins = np.cumsum([0, *ask.product.sizes]).tolist()
     files = [str(folder.resolve() / f"part-{i:05d}.parquet") for i in range(len(blocks))]
     compute(
@@ -78,7 +81,7 @@ def _pairs_of_blocks(begins: list[int], *blocks: csr_array) -> tuple[Any, Any, A
 
 
 def _write(pairs_of: Any, path: str, begin: int, *blocks: Any) -> None:
-    """Write one file, and put it in its place when it is complete."""
+    """Write one file, and rename it when it is complete."""
     pyarrow, parquet = (require(name, extra="cli") for name in ("pyarrow", "pyarrow.parquet"))
     row, neighbor, proximity = pairs_of(*blocks)
     columns = {"row": row + begin, "neighbor": neighbor, "proximity": proximity}

@@ -1,7 +1,7 @@
-"""Engines: the ways to compute rows of P. All give the same numbers.
+"""Engines: implementations that compute rows of P. All give the same results.
 
-``native`` is compiled and parallel; ``reference`` is plain Python, slow and obvious, and the oracle
-of the tests of every other.
+``native`` is compiled and parallel. ``reference`` is plain Python: slow, easy to read, and used to
+test the others.
 """
 
 from __future__ import annotations
@@ -37,32 +37,34 @@ __all__ = [
 
 @runtime_checkable
 class Engine(Preparer, Protocol):
-    """What an engine computes from a product.
+    """Protocol of an engine.
 
-    :meth:`prepare` is called once for each index of reference samples. What it returns, such as a
-    copy on a device, is kept with the index. The engine itself can hold a connection or a
-    device. ``ForestProximity(forest, engine=my_engine)`` takes any object with these methods.
-    Cloning or pickling the proximity copies the engine: one that holds what cannot be copied says
-    how with ``__deepcopy__`` and ``__reduce__``. An engine may also have a method
-    ``dense(product, on_progress)`` that returns P as an ordinary array.
+    Pass an object with these methods as ``ForestProximity(forest, engine=my_engine)``. Use it to
+    compute on another device, for example.
+
+    :meth:`prepare` is called once for each index of reference samples. Its result, such as a copy
+    on a device, is stored with the index. The engine itself can hold a connection or a device.
+    Cloning or pickling the proximity copies the engine. If it holds objects that cannot be copied,
+    define ``__deepcopy__`` and ``__reduce__``. An engine may also have a method
+    ``dense(product, on_progress)`` that returns P as a dense array.
     """
 
     @property
     def key(self) -> Hashable:
-        """A value that is equal for engines that can share what :meth:`prepare` returns."""
+        """A value that is equal for engines that can share the result of :meth:`prepare`."""
 
     def prepare(self, index: LeafIndex) -> Any:
-        """Make of an index what the engine needs for its work.
+        """Prepare an index for the computations of the engine.
 
-        Its methods get it again by ``product.reference.prepared(self)``.
+        Other methods get the result with ``product.reference.prepared(self)``.
         """
 
     @property
     def n_threads(self) -> int:
-        """Threads that it uses."""
+        """Number of threads."""
 
     def on_one_thread(self) -> Engine:
-        """Return the same engine on one thread, to time a few rows with."""
+        """Return the same engine with one thread. It is used to time some rows."""
 
     def rows(
         self,
@@ -72,9 +74,10 @@ class Engine(Preparer, Protocol):
         sort: bool = True,
         most_entries: int = NO_LIMIT,
     ) -> csr_array:
-        """Return P, shape (m, n): no zeros stored, and columns ascending in each row if asked.
+        """Return P, shape (m, n), without stored zeros.
 
-        Raises TooManyEntriesError, and gives up the work, where P has more than ``most_entries``.
+        If ``sort``, the columns of each row are ascending. Raise TooManyEntriesError if P has more
+        than ``most_entries`` entries.
         """
 
     def nearest(
@@ -87,8 +90,8 @@ class Engine(Preparer, Protocol):
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
         """Return the k largest entries of each row and their columns, shapes (m, k).
 
-        Largest first, or largest magnitude first; ties by column; never the row's own sample.
-        Columns with zero count as such.
+        Entries are sorted by value or, if ``by_magnitude``, by absolute value. Ties are sorted by
+        column. The row's own sample is excluded. Zero entries are included.
         """
 
     def sums(
@@ -100,13 +103,13 @@ class Engine(Preparer, Protocol):
         """Return P @ values, shape (m, c), for values of shape (n, c)."""
 
     def apply(self, product: Product, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Return Q Wᵀ @ values, shape (m, c), through the leaves: the product's factors alone.
+        """Return Q Wᵀ @ values, shape (m, c).
 
-        Neither the diagonal nor shared out-of-bag counts enter.
+        Neither the diagonal nor shared out-of-bag counts are applied.
         """
 
     def collisions(self, product: Product) -> npt.NDArray[np.int64]:
-        """Return the leaf collisions of each row, shape (m,): its work, a bound on nonzeros."""
+        """Return the number of leaf collisions of each row, shape (m,). It bounds the nonzeros."""
 
     def nonzeros(
         self, product: Product, on_progress: OnProgress | None = None
@@ -122,13 +125,32 @@ ENGINES: dict[str, Callable[..., Engine]] = {
 
 
 def find_engine(engine: str | Engine, *, n_threads: int) -> Engine:
-    """Return the engine of that name, or the engine itself, which has its own threads."""
+    """Return the engine for a name, or an engine object unchanged.
+
+    Parameters
+    ----------
+    engine : {"auto", "native", "reference"} or Engine
+        Name or object.
+    n_threads : int
+        Number of threads, for engines given by name.
+
+    Returns
+    -------
+    Engine
+        The engine.
+
+    Examples
+    --------
+    >>> from leafkernel.engines import find_engine
+    >>> find_engine("reference", n_threads=1).key
+    'reference'
+    """
     if isinstance(engine, str):
         check_choice("engine", engine, ENGINES)
         return ENGINES[engine](n_threads=n_threads)
     if isinstance(engine, type) or not isinstance(engine, Engine):
         missing = [name for name in _METHODS if not hasattr(engine, name)]
-        lacks = f", which lacks {', '.join(missing)}" if missing else ""
+        lacks = f", which has no {', '.join(missing)}" if missing else ""
         raise TypeError(
             f"engine must be one of {', '.join(map(repr, ENGINES))}, or an engine object (see "
             f"leafkernel.engines.Engine); got {engine!r}{lacks}."

@@ -1,4 +1,4 @@
-"""P as an ordinary array, from any engine."""
+"""P as a dense array, from any engine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def dense_rows(
     engine: Engine, product: Product, on_progress: OnProgress | None = None
 ) -> npt.NDArray[Any]:
-    """Return P, shape (m, n): as an engine makes it, or from its rows if it has no ``dense``."""
+    """Return P as a dense array, shape (m, n), with ``engine.dense`` if it exists."""
     make = getattr(engine, "dense", None)
     if make is not None:
         made: npt.NDArray[Any] = make(product, on_progress)

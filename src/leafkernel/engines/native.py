@@ -1,4 +1,4 @@
-"""The compiled engine: one parallel loop over rows, fed to a reducer for each kind of result."""
+"""The compiled engine: a parallel loop over rows, with a reducer for each kind of result."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from leafkernel.engines.twins import Twins
 from leafkernel.leaf_index import LeafIndex
 from leafkernel.product import Product
 
-#: What ``rows`` raises where the matrix would have more entries than are allowed.
+#: Raised by ``rows`` if the matrix would have more entries than allowed.
 TooManyEntriesError = core.TooManyEntriesError
 NO_LIMIT = 2**62
 
 
 @dataclass(frozen=True)
 class NativeEngine:
-    """Calls the compiled core. Ctrl-C stops it between blocks of rows.
+    """The compiled engine, selected by default. Ctrl-C stops it between blocks of rows.
 
     Parameters
     ----------
     n_threads : int
-        Threads to use; the numbers do not depend on it.
+        Number of threads. Results do not depend on it.
     wide_indices : bool, default=False
-        Whether to use 64-bit indices even where 32 bits are enough.
+        Whether to use 64-bit indices even if 32 bits are enough.
     loop : {"auto", "lists", "planes", "bounds"}, default="auto"
-        How to sum rows of P and find neighbors. "lists" goes over the members of each leaf.
-        "planes" adds up bitmaps of large leaves, where the scheme allows it. "bounds" looks for
-        neighbors in the heaviest leaves first, and stops when the others cannot change the
-        answer. "auto" takes the one that is expected to be fastest. The results are the same.
+        The algorithm. "lists" iterates over the members of each leaf. "planes" adds bitmaps of
+        large leaves, if the scheme allows it. "bounds" searches neighbors in the leaves with the
+        largest weights first, and stops when the others cannot change the result. "auto" selects
+        the algorithm that is expected to be fastest. The results are the same.
     """
 
     n_threads: int = 1
@@ -43,7 +43,7 @@ class NativeEngine:
     key: ClassVar[str] = "native"
 
     def prepare(self, index: LeafIndex) -> core.LeafIndex:
-        """Check an index and keep its arrays, for every product to come."""
+        """Check an index, and store its arrays for all products."""
         return core.LeafIndex(index.lists, index.by_place, index.rows)
 
     def on_one_thread(self) -> NativeEngine:
@@ -148,7 +148,7 @@ class NativeEngine:
         return core.nonzeros(product, self._index(product), self.loop, self.n_threads, on_progress)
 
     def bitmap_bytes(self, product: Product) -> int:
-        """Return the memory that :meth:`rows` takes for bitmaps of large leaves."""
+        """Return the memory that :meth:`rows` needs for bitmaps of large leaves."""
         return core.bitmap_bytes(product, self._index(product), self.loop)
 
     def _index(self, product: Product) -> core.LeafIndex:
@@ -159,7 +159,7 @@ class NativeEngine:
 def _watched(
     on_progress: OnProgress | None, product: Product, distinct: Product
 ) -> OnProgress | None:
-    """Return what tells the progress of distinct rows in rows of the product."""
+    """Return a progress callback that converts distinct rows to rows of the product."""
     if on_progress is None:
         return None
     return lambda done: on_progress(done * product.n_rows // max(distinct.n_rows, 1))

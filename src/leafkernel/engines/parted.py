@@ -1,4 +1,4 @@
-"""An engine over another one, for reference samples in parts."""
+"""An engine for reference samples in parts."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PartedEngine:
-    """Computes each part with another engine, and puts the results together.
+    """Computes each part with another engine, and combines the results.
 
     Parameters
     ----------
     inner : Engine
-        What computes.
+        The engine for each part.
     """
 
     inner: Engine
 
     @property
     def key(self) -> Hashable:
-        """Parts are prepared by the inner engine."""
+        """Key of the inner engine, which prepares the parts."""
         return self.inner.key
 
     @property
     def n_threads(self) -> int:
-        """Threads of the inner engine."""
+        """Number of threads of the inner engine."""
         return self.inner.n_threads
 
     def prepare(self, index: LeafIndex) -> Any:
@@ -69,7 +69,7 @@ class PartedEngine:
         return matrix
 
     def dense(self, product: Product, on_progress: OnProgress | None = None) -> npt.NDArray[Any]:
-        """Return P as an ordinary array, shape (m, n)."""
+        """Return P as a dense array, shape (m, n)."""
         matrix = np.empty(product.shape, product.dtype)
         for columns, part, watch in _watched(product, on_progress):
             matrix[:, columns] = dense_rows(self.inner, part, watch)
@@ -102,11 +102,11 @@ class PartedEngine:
         *,
         by_magnitude: bool = False,
     ) -> Nearest:
-        """Return the nearest in one part, which may be smaller than k."""
+        """Return the nearest samples in one part, which may have fewer than k samples."""
         n = part.shape[1]
         if part.own is None or k < n:
             return self.inner.nearest(part, min(k, n), on_progress, by_magnitude=by_magnitude)
-        # A row of the part itself has one sample less to choose from than the others.
+        # Rows of the part itself have one candidate less than the others.
         similarity = np.zeros((part.n_rows, n), part.dtype)
         samples = np.full((part.n_rows, n), -1)
         for is_own in (False, True):
@@ -152,7 +152,7 @@ class PartedEngine:
 def _watched(
     product: Product, on_progress: OnProgress | None
 ) -> Iterator[tuple[slice, Product, OnProgress | None]]:
-    """Yield each part's columns and product, and what tells the progress over all, in rows."""
+    """Yield the columns and the product of each part, with a callback for the total progress."""
     n_parts = len(parts_of(product.reference))
     for done, (columns, part) in enumerate(products(product)):
         watch = None

@@ -1,4 +1,4 @@
-"""The slow, obvious engine: what every other engine is tested against."""
+"""A slow engine that is easy to read. All other engines are tested against it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,22 @@ from leafkernel.product import Product
 
 @dataclass(frozen=True)
 class ReferenceEngine:
-    """Sums each dense row of P leaf by leaf, in float64, and reads every result off it."""
+    """Computes dense rows of P leaf by leaf, in float64. Use it to check other engines.
 
-    n_threads: int = 1  # taken as every engine takes it, and not used
+    Examples
+    --------
+    >>> from leafkernel import ForestProximity
+    >>> leaves = [[1, 4], [1, 5], [2, 5]]
+    >>> prox = ForestProximity.from_leaves(leaves, engine="reference", dtype="float64")
+    >>> prox.proximity().toarray().round(3).tolist()
+    [[1.0, 0.5, 0.0], [0.5, 1.0, 0.5], [0.0, 0.5, 1.0]]
+    """
+
+    n_threads: int = 1  # part of the interface, not used
     key: ClassVar[str] = "reference"
 
     def prepare(self, index: LeafIndex) -> LeafIndex:
-        """Return the index: it needs nothing else."""
+        """Return the index itself; no preparation is needed."""
         return index
 
     def on_one_thread(self) -> ReferenceEngine:
@@ -106,15 +115,15 @@ class ReferenceEngine:
 
 
 def _dense_rows(product: Product, on_progress: OnProgress | None) -> Iterator[npt.NDArray[Any]]:
-    """Yield each row of P as a dense array in the type of the results."""
-    index = product.index  # prepared as it is
+    """Yield each row of P as a dense array with the dtype of the results."""
+    index = product.index
     n_leaves = len(index.offsets) - 1
     by_leaf = np.ones(n_leaves) if index.by_leaf is None else index.by_leaf
     by_place = np.ones(index.n_samples) if index.by_place is None else index.by_place
     member_weights = np.ones(len(index.members)) if index.weights is None else index.weights
     for i in range(product.n_rows):
         row = np.zeros(index.n_samples)  # by place
-        with np.errstate(over="ignore", invalid="ignore"):  # infinities are refused below
+        with np.errstate(over="ignore", invalid="ignore"):  # overflow is checked below
             one = product.query.rows(slice(i, i + 1))
             for leaf, weight in zip(one.incidence.columns.flat, one.dense().flat, strict=True):
                 of_leaf = slice(index.offsets[leaf], index.offsets[leaf + 1])
@@ -129,7 +138,7 @@ def _dense_rows(product: Product, on_progress: OnProgress | None) -> Iterator[np
         if product.diagonal is not None and product.own is not None and product.own[i] >= 0:
             row[product.own[i]] = product.diagonal[i]
         if not (np.abs(row) <= np.finfo(product.dtype).max).all():
-            raise OverflowError(f"a proximity is too large for {product.dtype}.")
+            raise OverflowError(f"A proximity is too large for {product.dtype}.")
         by_sample = np.empty(index.n_samples, dtype=product.dtype)
         by_sample[index.sample_at] = row
         yield by_sample

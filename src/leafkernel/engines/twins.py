@@ -1,4 +1,4 @@
-"""Query rows that have equal rows of P: one is computed for all of them."""
+"""Query rows with equal rows of P, which are computed only once."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from scipy.sparse import csr_array
 import leafkernel._native as core
 from leafkernel.product import Product
 
-_FEW = 4096  # rows for which looking for twins is not worth it
-_MOST_DISTINCT = 0.75  # with a larger share of distinct rows, copying saves little
+_FEW = 4096  # with fewer rows, searching for equal rows does not pay off
+_MOST_DISTINCT = 0.75  # with a larger fraction of distinct rows, copying saves little
 _INT32_MAX = np.iinfo(np.int32).max
 
 
 @dataclass(frozen=True)
 class Twins:
-    """The distinct rows of a product, and which of them each row is equal to.
+    """The distinct rows of a product, and the distinct row that equals each row.
 
     Attributes
     ----------
     product : Product
-        The distinct rows. They are nobody's own rows.
+        The distinct rows. They have no own samples.
     twin : ndarray of int64 of shape (m,)
-        The distinct row that each row is equal to.
+        The distinct row that equals each row.
     """
 
     product: Product
@@ -34,9 +34,9 @@ class Twins:
 
     @classmethod
     def of(cls, product: Product, n_threads: int) -> Twins | None:
-        """Find the twins of a product; None where they are few, or its rows cannot have any.
+        """Find equal rows of a product. Return None if there are few or none.
 
-        Rows with weights of their own, a diagonal or out-of-bag counts are hardly ever equal.
+        Rows with individual weights, a diagonal or out-of-bag counts are hardly ever equal.
         """
         query = product.query
         is_plain = query.weights is None and query.incidence.offsets is None
@@ -53,11 +53,11 @@ class Twins:
         return cls(replace(distinct, row_order=order), (np.cumsum(is_first) - 1)[first])
 
     def n_entries(self, matrix: csr_array) -> int:
-        """Return how many entries the rows of all have, given those of the distinct rows."""
+        """Return the number of entries of all rows, given the distinct rows."""
         return int(np.diff(matrix.indptr)[self.twin].sum())
 
     def rows(self, matrix: csr_array, n_threads: int, *, wide_indices: bool) -> csr_array:
-        """Return the rows of all, given those of the distinct rows."""
+        """Return all rows, given the distinct rows."""
         wide = wide_indices or self.n_entries(matrix) > _INT32_MAX
         kind = np.dtype(np.int64 if wide else np.int32)
         columns, offsets = (a.astype(kind, copy=False) for a in (matrix.indices, matrix.indptr))
@@ -67,14 +67,14 @@ class Twins:
     def nearest(
         self, found: tuple[npt.NDArray[Any], npt.NDArray[np.int64]], own: Any
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
-        """Return the nearest of all, given one more for each distinct row.
+        """Return the k nearest samples of all rows, given the k + 1 nearest of each distinct row.
 
         Parameters
         ----------
         found : tuple of ndarray of shape (d, k + 1)
             Similarities and samples of the distinct rows.
         own : ndarray of shape (m,) or None
-            The sample that each row is, which is left out; -1 where it is none.
+            The own sample of each row, which is excluded, or -1.
         """
         similarity, samples = (array[self.twin] for array in found)
         keep = samples != (-1 if own is None else own[:, None])

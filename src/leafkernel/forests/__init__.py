@@ -1,7 +1,8 @@
-"""Forests: what each library's tree ensembles tell about leaves, draws, weights and paths.
+"""Adapters for tree ensembles of scikit-learn, LightGBM, XGBoost, CatBoost and others.
 
-The only part of leafkernel that knows those libraries. A library is found by the modules that an
-estimator's classes come from, and its file here is imported only then.
+An adapter gives leafkernel the leaves, in-bag weights, tree weights and paths of an ensemble. No
+other part of leafkernel depends on these libraries. The library of an estimator is recognized by
+the modules of its classes, and its adapter is imported only when needed.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ __all__ = [
     "is_fitted",
 ]
 
-# The file that knows a library. Packages that subclass its ensembles are found through it.
+# The adapter module of each library. It also handles packages that subclass its ensembles.
 _FILES = {
     "sklearn": "scikit_learn",
     "lightgbm": "lightgbm",
@@ -44,11 +45,30 @@ _FILES = {
 
 
 def fit_if_needed(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
-    """Return a fitted ensemble as it is, or a fitted clone of an unfitted one."""
+    """Return a fitted ensemble unchanged, or a fitted clone of an unfitted one.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The ensemble.
+    X, y, sample_weight : array-like
+        Training data for an unfitted ensemble.
+
+    Returns
+    -------
+    estimator
+        The fitted ensemble.
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from leafkernel.forests import fit_if_needed
+    >>> fit_if_needed(RandomForestClassifier(5), [[0.0], [1.0]], [0, 1], None).n_classes_
+    2
+    """
     if isinstance(estimator, type):
         raise TypeError(
-            f"forest is the class {estimator.__name__}; give an instance of it: "
-            f"{estimator.__name__}()."
+            f"forest is the class {estimator.__name__}. Pass an instance: {estimator.__name__}()."
         )
     estimator = wrapped.unfreeze(estimator)
     if is_fitted(estimator):
@@ -59,7 +79,29 @@ def fit_if_needed(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
 
 
 def adapt(estimator: Any, *, n_threads: int = 1) -> FittedForest:
-    """Return a fitted ensemble as a forest."""
+    """Return the adapter of a fitted ensemble.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The fitted ensemble.
+    n_threads : int, default=1
+        Number of threads.
+
+    Returns
+    -------
+    FittedForest
+        The adapter.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from leafkernel.forests import adapt
+    >>> X, y = load_iris(return_X_y=True)
+    >>> adapt(RandomForestClassifier(10, random_state=0).fit(X, y)).leaves(X).shape
+    (150, 10)
+    """
     estimator = wrapped.unfreeze(estimator)
     if isinstance(estimator, RawLeaves):
         return RawLeavesForest(estimator)
@@ -75,7 +117,7 @@ def adapt(estimator: Any, *, n_threads: int = 1) -> FittedForest:
 
 
 def _file_for(estimator: Any) -> ModuleType | None:
-    """Return the file that knows an estimator, the nearest of its classes first."""
+    """Return the adapter module for an estimator. The classes nearest to it are tried first."""
     libraries = [cls.__module__.partition(".")[0] for cls in type(estimator).__mro__]
     for library in dict.fromkeys(libraries):
         if library in _FILES:
@@ -88,18 +130,37 @@ def _file_for(estimator: Any) -> ModuleType | None:
 def _copy(unfitted: Any) -> Any:
     try:
         return clone(unfitted)
-    except RuntimeError:  # CatBoost does not keep lists of parameters as scikit-learn wants it
+    except RuntimeError:  # clone rejects CatBoost models that have lists as parameters
         return deepcopy(unfitted)
 
 
 def is_fitted(estimator: Any) -> bool:
-    """Return whether an estimator is fitted, whatever its library."""
-    kind = type(estimator)  # objects may answer to any name
+    """Return whether an estimator is fitted.
+
+    Parameters
+    ----------
+    estimator : estimator
+        An estimator of any library. Native boosters and objects that cannot be fitted count as
+        fitted.
+
+    Returns
+    -------
+    bool
+        Whether it is fitted.
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from leafkernel.forests import is_fitted
+    >>> is_fitted(RandomForestClassifier())
+    False
+    """
+    kind = type(estimator)  # the class, because instances may define __getattr__
     if not (hasattr(kind, "fit") and hasattr(kind, "get_params")):
-        return True  # native boosters come trained, and what cannot be cloned is taken as it is
+        return True  # native boosters are always trained; other objects cannot be cloned
     if hasattr(kind, "is_fitted"):  # CatBoost
         return bool(estimator.is_fitted())
-    if not isinstance(estimator, BaseEstimator):  # what fit learns ends in an underscore
+    if not isinstance(estimator, BaseEstimator):  # look for fitted attributes like `classes_`
         names = getattr(estimator, "__dict__", {})
         return any(name.endswith("_") and not name.startswith("__") for name in names)
     try:
@@ -115,7 +176,7 @@ def _refuse_unsupported(estimator: Any) -> None:
         return
     names = [import_module(f"leafkernel.forests.{file}").NAMES for file in _FILES.values()]
     raise TypeError(
-        f"forest must be one of {'; '.join(names)}; a Pipeline or search with one of them; or any "
-        f"object with a method leaves(X); got {estimator!r}. For any other ensemble, get its leaf "
-        "ids and use ForestProximity.from_leaves(leaves)."
+        f"forest must be one of {'; '.join(names)}; a Pipeline or search that contains one of "
+        f"them; or an object with a method leaves(X); got {estimator!r}. For any other ensemble, "
+        "compute the leaf ids and use ForestProximity.from_leaves(leaves)."
     )

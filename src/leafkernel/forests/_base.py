@@ -1,4 +1,4 @@
-"""What leafkernel asks of a tree ensemble, whoever grew it."""
+"""The interface of the adapters: :class:`FittedForest` and its return values."""
 
 from __future__ import annotations
 
@@ -20,16 +20,20 @@ Array = npt.NDArray[Any]
 
 
 class Unavailable(ValueError):  # noqa: N818 - it names a state of the forest
-    """A forest does not have what a scheme needs; the message says why and what to do."""
+    """Error for information that a forest does not have.
+
+    The message completes the sentence "weight_scheme=... needs ..., but ...". It gives the reason
+    and a remedy.
+    """
 
 
 def numbered_names(n_features: int) -> Array:
-    """Return names for columns that have none: x0, x1, ..., as scikit-learn does."""
+    """Return default names for columns, as scikit-learn does: x0, x1, ..."""
     return np.array([f"x{i}" for i in range(n_features)], dtype=object)
 
 
 def with_own_names(estimator: Any) -> Any:
-    """Return a shallow copy of an estimator with a copy of the names of its columns."""
+    """Return a shallow copy of an estimator with its own copy of the feature names."""
     own = copy(estimator)
     if hasattr(own, "feature_names_in_"):
         own.feature_names_in_ = np.array(own.feature_names_in_)
@@ -38,15 +42,15 @@ def with_own_names(estimator: Any) -> Any:
 
 @dataclass(frozen=True)
 class InBag:
-    """How each tree was trained on each sample.
+    """In-bag weights and out-of-bag flags of the training samples.
 
     Attributes
     ----------
     weights : ndarray of shape (n, T)
-        c_t(x): the weight with which tree t was trained on sample x. Integers where they are plain
-        bootstrap counts, else float64.
+        c_t(x): the in-bag weight of sample x in tree t. Integers if the weights are bootstrap
+        counts, otherwise float64.
     is_oob : ndarray of bool of shape (n, T)
-        Whether tree t never drew sample x.
+        Whether sample x is out-of-bag in tree t.
     """
 
     weights: Array
@@ -55,18 +59,18 @@ class InBag:
 
 @dataclass(frozen=True)
 class Outputs:
-    """What a boosted model adds up to.
+    """The outputs of a boosted model.
 
     Attributes
     ----------
     base_scores : ndarray of float64 of shape (K,)
         Raw score of each output before the first tree.
     of_tree : ndarray of int64 of shape (T,)
-        Output that each tree adds to. -1 where its leaves have a value for each output.
+        Output that each tree adds to, or -1 if its leaves have a value for each output.
     labels : ndarray of shape (K,)
-        Name of each output: the class that it speaks for, or its number.
+        Label of each output: a class, or the index of the output.
     link : Link or None
-        How the model turns scores into predictions; None where that is not known.
+        The function from scores to predictions, or None if it is unknown.
     """
 
     base_scores: npt.NDArray[np.float64]
@@ -77,15 +81,15 @@ class Outputs:
 
 @dataclass(frozen=True)
 class LeafAverages:
-    """A model of squared loss as averages of residuals over leaves.
+    """A model with squared loss, expressed by averages of residuals over leaves.
 
-    Tree t takes from the residuals r, and adds to the scores, ``rates[l] * (weights * r).sum()``
-    over the training samples of each leaf l.
+    In each leaf l, tree t adds ``rates[l] * (weights * r).sum()`` to the scores, where r are the
+    residuals and the sum is over the training samples in the leaf.
 
     Attributes
     ----------
     rates : ndarray of float64 of shape (L,)
-        The learning rate, divided by the weight of the leaf's samples and the L2 term.
+        The learning rate, divided by the weight of the samples in the leaf plus the L2 term.
     weights : ndarray of float64 of shape (n,)
         Weight of each training sample.
     y : ndarray of float64 of shape (n,)
@@ -93,7 +97,7 @@ class LeafAverages:
     base_score : float
         Score before the first tree: the weighted mean of the targets.
     values : ndarray of float64 of shape (L,)
-        What each leaf adds to the score.
+        Value that each leaf adds to the score.
     """
 
     rates: Array
@@ -104,21 +108,22 @@ class LeafAverages:
 
 
 class FittedForest(ABC):
-    """A fitted tree ensemble, seen through its leaves.
+    """Base class of the adapters: a fitted tree ensemble, seen through its leaves.
 
-    Leaf ids are global: those of tree t run from ``leaf_offsets[t]`` to ``leaf_offsets[t + 1]``.
+    Leaf ids are global: the leaves of tree t are numbered from ``leaf_offsets[t]`` to
+    ``leaf_offsets[t + 1] - 1``.
     """
 
-    #: The fitted model, as its own library made it.
+    #: The fitted model of the original library.
     estimator: Any
 
-    #: First leaf id of each tree, and the number of leaves; int64, shape (T + 1,).
+    #: First leaf id of each tree, followed by the number of leaves; int64, shape (T + 1,).
     leaf_offsets: npt.NDArray[np.int64]
 
-    #: What the trees add up to; known once :meth:`contributions` was called.
+    #: Outputs of a boosted model. Set by :meth:`contributions`.
     outputs: Outputs | None = None
 
-    #: Whether its leaves are known only by the samples of fit that reached them.
+    #: Whether the set of leaves is learned from the training samples.
     learns_leaves: bool = False
 
     @abstractmethod
@@ -126,96 +131,98 @@ class FittedForest(ABC):
         """Return the leaf that each sample reaches in each tree, shape (n, T)."""
 
     def for_workers(self) -> FittedForest:
-        """Return the forest with no more than other processes need to route and to draw."""
+        """Return a smaller copy that can still route samples and recover in-bag weights."""
         return self
 
     def training_leaves(self, X: Any, *, n_threads: int = 1) -> Array:
-        """Return the leaves of the training samples; what knows its leaves only by them learns."""
+        """Return the leaves of the training samples, shape (n, T).
+
+        Forests without a fixed list of leaves learn it here.
+        """
         return self.leaves(X, n_threads=n_threads)
 
     def features(self, X: Any) -> Array:
-        """Return the samples as numbers, with the columns that :meth:`path_features` speaks of."""
+        """Return the samples as numbers, with the columns used by :meth:`path_features`."""
         try:
-            # A copy: X may change while a scheme still reads the samples.
+            # Copied because X may change while the scheme still uses the values.
             return np.array(X.toarray() if issparse(X) else X, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise Unavailable(f"X holds more than numbers ({error}); use 'kerf'") from error
+            raise Unavailable(f"X contains non-numeric values ({error}); use 'kerf'") from error
 
     def predicts_numbers(self) -> bool:
         """Return whether the forest is known to be a regressor."""
         try:
             return bool(is_regressor(self.estimator))
-        except (AttributeError, TypeError):  # it does not speak scikit-learn
+        except (AttributeError, TypeError):  # not a scikit-learn estimator
             return False
 
     def is_boosted(self) -> bool:
-        """Return whether the values of its leaves add up to its score."""
+        """Return whether the score of the model is the sum of its leaf values."""
         return False
 
     def in_bag(
         self, X: Any, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1
     ) -> InBag:
-        """Return how the trees were trained on these samples, their own training set."""
-        raise Unavailable(f"{self} does not tell how its trees drew their samples")
+        """Return the in-bag weights of the training samples."""
+        raise Unavailable(f"{self} does not provide them")
 
     def in_bag_of_trees(
         self, trees: slice, y: Any, sample_weight: Any, n_samples: int, *, n_threads: int = 1
     ) -> InBag:
-        """Return how some trees were trained on all samples, without the samples themselves.
+        """Return the in-bag weights of all training samples in some trees, without X.
 
-        For training samples that are not in one place.
+        This is used if the training samples are distributed.
         """
         leaf = np.broadcast_to(0, (n_samples, len(self.leaf_offsets) - 1))
         whole = self.in_bag(None, y, sample_weight, leaf, n_threads=n_threads)
         return InBag(whole.weights[:, trees], whole.is_oob[:, trees])
 
-    def check_in_bag(  # noqa: B027 - most forests cannot tell
+    def check_in_bag(  # noqa: B027 - most forests cannot check
         self, masses: Array, *, n_threads: int = 1
     ) -> None:
-        """Refuse in-bag weights that, summed over each leaf, are not those of the trees."""
+        """Raise an error if the in-bag weights in each leaf do not match the fitted trees."""
 
     def tree_weights(self, leaf_mass: Array) -> Array:
-        """Return each tree's weight in the ensemble, shape (T,), given the samples in each leaf."""
+        """Return the weight of each tree, shape (T,), given the number of samples in each leaf."""
         raise Unavailable(f"{self} has no tree weights")
 
     def contributions(
         self, y: Any, sample_weight: Any, leaf: Array, *, objective: Any = None
     ) -> Array:
-        """Return the part of each training sample in the value of its leaf in each tree.
+        """Return the contribution of each training sample to the value of its leaf in each tree.
 
-        The result has shape (n, T), or (n, T, K) where leaves have a value for each output. The
-        objective gives the derivatives of the loss for models that do not tell theirs. The
-        attribute ``outputs`` is set.
+        The result has shape (n, T), or (n, T, K) if leaves have a value for each output. For models
+        with a custom loss, the objective returns its derivatives. This method sets ``outputs``.
         """
         raise Unavailable(
             f"{self} is not a gradient-boosted model; use 'gap' for a random forest, or 'kerf'"
         )
 
     def leaf_averages(self, y: Any, sample_weight: Any, leaf: Array) -> LeafAverages:
-        """Return how a model of squared loss averages residuals over its leaves."""
+        """Return a model with squared loss as averages of residuals over its leaves."""
         raise Unavailable(
             f"{self} is not a gradient-boosted model; use the scheme 'gap' for a random forest"
         )
 
     def path_features(self) -> tuple[Array, Array]:
         """Return (offsets, features): the distinct features on the path to each leaf, ascending."""
-        raise Unavailable(f"{self} does not tell its paths")
+        raise Unavailable(f"{self} does not provide the paths of its trees")
 
     def trees(self) -> Sequence[Tree]:
-        """Return the trees with their splits, whose leaves are numbered as :meth:`leaves` does."""
+        """Return the trees with their splits. Leaves are numbered as in :meth:`leaves`."""
         raise Unavailable(
-            f"{self} does not tell how its trees split; give the model itself as the forest, of "
-            "scikit-learn, LightGBM, XGBoost or CatBoost"
+            f"{self} does not provide the splits of its trees; pass a model of scikit-learn, "
+            "LightGBM, XGBoost or CatBoost as the forest"
         )
 
     def feature_names(self, names: Array) -> Array:
-        """Return the names of the columns that the trees split on, given those of X."""
+        """Return the names of the columns that the trees split on, given the names of X."""
         return names
 
     def categories(self) -> dict[int, list[Any]]:
-        """Return, for features with categories, what the codes of the splits stand for."""
+        """Return the categories behind the integer codes of each categorical feature."""
         return {}
 
     @abstractmethod
     def __str__(self) -> str:
-        """Name the forest in messages."""
+        """Return the name of the forest for messages."""

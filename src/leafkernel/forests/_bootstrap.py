@@ -1,21 +1,23 @@
-"""How scikit-learn's forests drew and weighed the training samples of each tree.
+"""Recover the in-bag weights of scikit-learn forests.
 
-RF-GAP reproduces a forest only with the weights that its trees were really trained with. The draws
-come from public API (``estimators_samples_``, scikit-learn 1.4 on). How weights enter does not,
-and changed with 1.9, so the rules stand here, read on the sources of 1.4.0, 1.8.0 and 1.9.1:
+RF-GAP reproduces the predictions of a forest only with the exact weights that its trees were
+trained with. The draws are available through public API (``estimators_samples_``, since
+scikit-learn 1.4). The use of sample and class weights is not, and it changed in 1.9. The rules
+below were taken from the sources of 1.4.0, 1.8.0 and 1.9.1:
 
-* before 1.9 the weight of a sample in a tree is its bootstrap count times ``sample_weight`` times
-  ``class_weight``;
-* from 1.9 on ``sample_weight`` and ``class_weight`` steer the draw, and the count alone is the
-  weight;
-* in both, ``class_weight="balanced_subsample"`` multiplies by balanced class weights of each draw.
+* Before 1.9, the weight of a sample in a tree is its bootstrap count times ``sample_weight`` times
+  ``class_weight``.
+* Since 1.9, ``sample_weight`` and ``class_weight`` are the probabilities of the draw, and the
+  weight is the count alone.
+* In both, ``class_weight="balanced_subsample"`` multiplies by the balanced class weights of each
+  draw.
 
-Draws that no weight steers are ``RandomState(seed).randint(0, n_samples, n_draws)``, with the seed
-of each tree. The compiled core draws and counts them, for many trees at once. It is used only if it
-gives what ``estimators_samples_`` gives for the first tree.
+Unweighted draws are ``RandomState(seed).randint(0, n_samples, n_draws)``, with the seed of each
+tree. The compiled core draws and counts them for many trees at once. It is used only if it
+reproduces ``estimators_samples_`` for the first tree.
 
-Whatever comes out is checked against what the trees recorded (:func:`check_leaf_masses`), so a rule
-that no longer holds, or another training set, is refused instead of giving wrong numbers.
+The weights are then checked against the values stored in the trees (:func:`check_leaf_masses`). If
+a rule no longer holds, or X is not the training set, an error is raised.
 """
 
 from __future__ import annotations
@@ -36,17 +38,17 @@ from leafkernel.forests._base import Array, InBag, Unavailable
 
 _installed = parse_version(sklearn.__version__)
 WEIGHTS_STEER_THE_DRAW = _installed >= parse_version("1.9")
-# Seen on 1.4.0 to 1.7.2: trees grown on samples with missing values send some of these to other
-# leaves than those they were trained in. Nothing can be recovered.
+# In 1.4.0 to 1.7.2, fitted trees send some samples with missing values to other leaves than during
+# training. Their in-bag weights cannot be checked.
 MISSING_VALUES_STRAY = _installed < parse_version("1.8")
 
-_OWN = "in-bag weights belong to the samples that the forest was fitted on, so give exactly those."
+_OWN = "The scheme uses in-bag weights, so pass exactly the samples that the forest was fitted on."
 
 
 def recover_in_bag(
     forest: Any, y: Any, sample_weight: Any, n_samples: int, *, n_threads: int = 1
 ) -> InBag:
-    """Return the weights with which each tree of a fitted forest was trained, shape (n, T)."""
+    """Return the in-bag weights of a fitted forest, shape (n, T)."""
     if hasattr(forest, "samplers_"):
         return _recover_resampled(forest, sample_weight, n_samples)
     _check_size(forest, n_samples)
@@ -71,22 +73,23 @@ def recover_in_bag(
 
 
 def recover_bagging(bagging: Any, sample_weight: Any, n_samples: int) -> InBag:
-    """Return the weights with which each tree of a fitted Bagging or IsolationForest was trained.
+    """Return the in-bag weights of a fitted Bagging or IsolationForest.
 
-    Draws are counted, with or without replacement. ``sample_weight`` multiplies the counts, or, in
-    versions that keep it (1.8 on), it steered the draw.
+    The weights are the counts of the draws, with or without replacement. ``sample_weight``
+    multiplies the counts. In versions that store it (since 1.8), it is the probability of the draw
+    instead.
     """
     _check_size(bagging, n_samples)
     if getattr(bagging.estimators_[0], "class_weight", None) is not None:
         raise Unavailable(
-            f"the trees of {describe(bagging)} weigh samples by class on top of its draws, which "
-            "is not recovered; use 'kerf', or RandomForestClassifier(class_weight=...)"
+            f"the trees of {describe(bagging)} use class_weight, which cannot be recovered; use "
+            "'kerf', or RandomForestClassifier(class_weight=...)"
         )
     counts = _count(bagging.estimators_samples_, n_samples)
     if counts.shape[1] != len(bagging.estimators_):
         raise Unavailable(
-            f"{describe(bagging)} was grown with warm_start and forgot its earlier draws; fit it "
-            "at once, or use 'kerf'"
+            f"{describe(bagging)} was fitted with warm_start and does not keep its earlier draws; "
+            "fit it in one call, or use 'kerf'"
         )
     if counts.all():
         raise Unavailable(
@@ -102,18 +105,18 @@ def recover_bagging(bagging: Any, sample_weight: Any, n_samples: int) -> InBag:
 
 
 def _recover_resampled(forest: Any, sample_weight: Any, n_samples: int) -> InBag:
-    """Return the draws of a forest with a sampler for each tree (imbalanced-learn's)."""
+    """Return the in-bag weights of a forest with a sampler for each tree (imbalanced-learn)."""
     if sample_weight is not None or forest.class_weight is not None:
         raise Unavailable(
-            f"{describe(forest)} resamples, and how it weighs samples on top of that is not "
-            "recovered; fit it without sample_weight and class_weight, or use 'kerf'"
+            f"{describe(forest)} resamples, and its sample or class weights cannot be recovered; "
+            "fit it without sample_weight and class_weight, or use 'kerf'"
         )
     draws = []
     for sampler, tree in zip(forest.samplers_, forest.estimators_, strict=True):
         resampled = sampler.sample_indices_
         if int(resampled.max()) >= n_samples:
             raise ValueError(
-                f"{describe(forest)} was fitted on more than the {n_samples} samples of X; {_OWN}"
+                f"{describe(forest)} was fitted on more samples than the {n_samples} in X. {_OWN}"
             )
         part = copy(forest)
         part.estimators_ = [tree]
@@ -126,7 +129,7 @@ def _recover_resampled(forest: Any, sample_weight: Any, n_samples: int) -> InBag
 
 
 def _bootstrap_size(forest: Any, n_samples: int) -> int:
-    """Return how many samples a tree draws, as scikit-learn reads ``max_samples``."""
+    """Return the number of samples that each tree draws, given ``max_samples``."""
     size = forest.max_samples
     if size is None:
         return n_samples
@@ -137,7 +140,7 @@ def _check_size(forest: Any, n_samples: int) -> None:
     n_trained = getattr(forest, "_n_samples", n_samples)
     if n_samples != n_trained:
         raise ValueError(
-            f"{describe(forest)} was fitted on {n_trained} samples, but X has {n_samples}; {_OWN}"
+            f"{describe(forest)} was fitted on {n_trained} samples, but X has {n_samples}. {_OWN}"
         )
 
 
@@ -146,9 +149,9 @@ def _count(draws: Any, n_samples: int) -> Array:
 
 
 def _count_from_seeds(forest: Any, n_samples: int, n_threads: int) -> npt.NDArray[np.uint8] | None:
-    """Return how often each tree drew each sample, shape (n, T), from the seeds of the trees.
+    """Count how often each tree drew each sample, from the seeds of the trees, shape (n, T).
 
-    None where the trees draw in another way, or a count exceeds 255.
+    Return None if the trees draw in another way, or if a count exceeds 255.
     """
     seeds = [tree.random_state for tree in forest.estimators_]
     is_steered = getattr(forest, "_sample_weight", None) is not None
@@ -167,7 +170,7 @@ def _is_seed(seed: Any) -> bool:
 
 
 def _draw(forest: Any, n_samples: int, trees: slice) -> list[npt.NDArray[np.int32]]:
-    """Return the samples that some trees drew, by scikit-learn's public API."""
+    """Return the samples drawn by some trees, through scikit-learn's public API."""
     part = copy(forest)
     part.estimators_ = forest.estimators_[trees]
     if not hasattr(forest, "_n_samples"):  # scikit-survival < 0.24
@@ -177,7 +180,7 @@ def _draw(forest: Any, n_samples: int, trees: slice) -> list[npt.NDArray[np.int3
 
 
 def _draw_again(forest: Any, n_samples: int, n_threads: int) -> list[npt.NDArray[np.int32]]:
-    """Return the samples that each tree drew, drawn again from its seed."""
+    """Return the samples drawn by each tree, reproduced from its seed."""
 
     def draw(trees: slice) -> list[npt.NDArray[np.int32]]:
         return _draw(forest, n_samples, trees)
@@ -187,14 +190,14 @@ def _draw_again(forest: Any, n_samples: int, n_threads: int) -> list[npt.NDArray
     parts = [slice(begin, begin + step) for begin in range(0, n_trees, step)]
     if len(parts) == 1:
         return draw(parts[0])
-    with ThreadPoolExecutor(n_threads) as pool:  # NumPy draws without holding the interpreter
+    with ThreadPoolExecutor(n_threads) as pool:  # NumPy releases the GIL while drawing
         return [drawn for part in pool.map(draw, parts) for drawn in part]
 
 
 def _weighting(
     forest: Any, y: Any, sample_weight: Any, n_samples: int
 ) -> tuple[Array | None, bool]:
-    """Return the weight of each sample on top of its counts, and whether each draw is balanced."""
+    """Return the factor of each sample's counts, and whether each draw is balanced."""
     class_weight = getattr(forest, "class_weight", None)
     per_draw = isinstance(class_weight, str) and class_weight == "balanced_subsample"
     row_weight = None
@@ -212,22 +215,22 @@ def _weighting(
 
 
 def _check_same_weights(forest: Any, sample_weight: Any) -> None:
-    """Refuse weights that a forest, whose draws they steered, was not fitted with."""
+    """Raise an error for other weights than those of the forest's own draws."""
     if sample_weight is None:
         return
     used = 1.0 if forest._sample_weight is None else forest._sample_weight
     if not np.allclose(np.asarray(sample_weight, dtype=np.float64), used):
         raise ValueError(
-            f"sample_weight differs from the one that {describe(forest)} was fitted with, and "
-            "its draws are fixed; leave it out, or fit the forest with these weights."
+            f"sample_weight differs from the one that {describe(forest)} was fitted with. Omit "
+            "it, or fit the forest with these weights."
         )
 
 
 def _require_y(forest: Any, y: Any) -> Any:
     if y is None:
         raise ValueError(
-            f"{describe(forest, class_weight=forest.class_weight)} weighs samples by class, so its "
-            "in-bag weights need y; pass the y that it was fitted on."
+            f"y is missing, but {describe(forest, class_weight=forest.class_weight)} needs it to "
+            "recover the in-bag weights. Pass the y that the forest was fitted on."
         )
     return y
 
@@ -235,10 +238,10 @@ def _require_y(forest: Any, y: Any) -> Any:
 def check_leaf_masses(
     forest: Any, masses: Array, leaf_offsets: Array, *, n_threads: int = 1
 ) -> None:
-    """Refuse in-bag weights that are not those of the trees, leaf by leaf.
+    """Raise an error if the in-bag weights in each leaf do not match the fitted trees.
 
-    Each tree recorded the weight that it was trained with in every node. Samples other than the
-    forest's own, or a missing ``sample_weight``, add up to something else in some leaf.
+    Each tree stores the training weight of every node. With other samples, or without the
+    ``sample_weight`` of the fit, the sums differ in some leaf.
 
     Parameters
     ----------
@@ -252,15 +255,15 @@ def check_leaf_masses(
     t = core.find_other_masses(trees, masses, leaf_offsets, n_threads)
     if t < 0:
         return
-    hint = "X must hold the same samples in the same order as in the forest's own fit"
+    hint = "Pass the same samples in the same order as in the fit of the forest"
     if not WEIGHTS_STEER_THE_DRAW:
-        hint += ", and sample_weight, if one was used there, must be passed here too"
+        hint += ", and the sample_weight of that fit, if any"
     if MISSING_VALUES_STRAY:
         hint += (
-            " (if X has missing values: scikit-learn < 1.8 routes some of them elsewhere after "
-            "training, so that no X adds up; use 1.8 or later, or 'kerf')"
+            ". If X has missing values: scikit-learn < 1.8 sends some of them to other leaves "
+            "after training; use 1.8 or later, or 'kerf'"
         )
     raise Unavailable(
-        f"these are not the samples that {describe(forest)} was fitted on: the training weights "
-        f"that tree {t} recorded in its leaves do not add up; {hint}"
+        f"these are not the samples that {describe(forest)} was fitted on: their weights in the "
+        f"leaves of tree {t} differ from those stored in the tree. {hint}"
     )

@@ -1,7 +1,7 @@
-"""How CatBoost trains: its losses and leaf values.
+"""Retrace the training of CatBoost: its losses and leaf values.
 
-Draws of samples decide on the splits alone: the values of leaves come from all samples. They take
-several steps where ``leaf_estimation_iterations`` says so. Read on CatBoost 1.2.2 to 1.2.10.
+Draws of samples affect only the splits. The leaf values use all samples. They take several steps if
+``leaf_estimation_iterations`` is larger than 1. Checked in CatBoost 1.2.2 to 1.2.10.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _LINKS = {
 _CLASSES = ("Logloss", "MultiClass", "MultiClassOneVsAll")
 _RANKING = ("YetiRank", "PairLogit", "Query", "StochasticRank", "LambdaMart")
 
-# A relative change of the loss that CatBoost may round away, and the most steps to try in a tree.
+# A relative change of the loss that CatBoost may round to 0, and the largest number of tries.
 _UNCLEAR, _MOST_TRIES = 1e-3, 1100
 
 
 def retraced_training(
     forest: BoostedTrees, y: Any, sample_weight: Any, n_samples: int, objective: Derivatives | None
 ) -> Training:
-    """Return how a model was trained on these samples."""
+    """Return the information needed to retrace the training."""
     model = forest.estimator
     params: Mapping[str, Any] = model.get_all_params()
     name, options = _loss_of(params)
@@ -44,8 +44,9 @@ def retraced_training(
     link = _LINKS.get(name) if objective is None else None
     if params.get("leaf_estimation_method", "Newton") not in ("Newton", "Gradient"):
         raise Unavailable(
-            f"{forest} has leaf_estimation_method={params['leaf_estimation_method']!r}, whose leaf "
-            "values are not sums over samples; train it with 'Newton' or 'Gradient'"
+            f"the leaf values of {forest} with leaf_estimation_method="
+            f"{params['leaf_estimation_method']!r} are not sums over samples; train it with "
+            "'Newton' or 'Gradient'"
         )
     values = forest.leaf_values()
     n_outputs = values.shape[1]
@@ -78,7 +79,7 @@ def retraced_training(
 
 
 def _loss_of(params: Mapping[str, Any]) -> tuple[str, dict[str, float]]:
-    """Return the name of the loss and its options: ``Huber:delta=1``."""
+    """Return the name of the loss and its options, for example from ``Huber:delta=1``."""
     name, _, rest = str(params.get("loss_function", "RMSE")).partition(":")
     found = re.findall(r"(\w+)=([-+.\de]+)(?:;|$)", rest)
     return name, {key: float(value) for key, value in found}
@@ -87,14 +88,13 @@ def _loss_of(params: Mapping[str, Any]) -> tuple[str, dict[str, float]]:
 def _derivatives(forest: BoostedTrees, name: str, options: Mapping[str, float]) -> Derivatives:
     if name in ("Quantile", "MAE", "MAPE", "MultiQuantile", "LogLinQuantile"):
         raise Unavailable(
-            f"{forest} has loss_function={name!r}, which puts quantiles of residuals into its "
-            "leaves; these are not sums over samples. Use 'boosted', or train with 'Huber' or "
-            "'RMSE'"
+            f"the leaf values of {forest} with loss_function={name!r} are quantiles of residuals, "
+            "not sums over samples; use 'boosted', or train with 'Huber' or 'RMSE'"
         )
     if name.startswith(_RANKING):
         raise Unavailable(
-            f"{forest} has loss_function={name!r}, whose gradients belong to the samples of a "
-            "query together; use 'boosted'"
+            f"the gradients of {forest} with loss_function={name!r} belong to groups of samples, "
+            "not to single samples; use 'boosted'"
         )
     known: dict[str, Derivatives] = {
         "RMSE": _losses.squared,
@@ -109,14 +109,14 @@ def _derivatives(forest: BoostedTrees, name: str, options: Mapping[str, float]) 
     }
     if name not in known:
         raise Unavailable(
-            f"{forest} has loss_function={name!r}, whose derivatives are not known; pass them with "
+            f"the derivatives of loss_function={name!r} of {forest} are unknown; pass them with "
             "weight_scheme=Gradient(objective=function)"
         )
     return known[name]
 
 
 def _losses_of(name: str, options: Mapping[str, float]) -> Callable[[Array, Array], Array] | None:
-    """Return the loss of each sample, by which steps are halved."""
+    """Return the loss of each sample, which decides whether a step is halved."""
     power, delta = options.get("variance_power", 1.5), options.get("delta", 1.0)
 
     def tweedie(y: Array, s: Array) -> Array:
@@ -154,7 +154,7 @@ def _losses_of(name: str, options: Mapping[str, float]) -> Callable[[Array, Arra
 def _targets(
     forest: BoostedTrees, name: str, y: Any, n_samples: int, n_outputs: int
 ) -> tuple[Array, Array]:
-    """Return the targets in CatBoost's own precision, and the names of the outputs."""
+    """Return the targets in CatBoost's precision, and the labels of the outputs."""
     if name not in _CLASSES:
         found = numbers(y, n_samples).astype(np.float32)
         return found.astype(np.float64), np.arange(n_outputs)
@@ -180,7 +180,7 @@ def _class_weights(params: Mapping[str, Any], coded: Array) -> Array:
 
 @dataclass(frozen=True)
 class _Place:
-    """The tree, and the samples in its leaves, whose values are looked for."""
+    """A tree, and the samples in its leaves."""
 
     tree: int
     leaf: Array
@@ -190,7 +190,7 @@ class _Place:
 
 @dataclass
 class _CatBoostTraining(Training):
-    """Leaves that take several steps, or steps for all classes together."""
+    """Leaves with several steps, or with joint steps for all classes."""
 
     l2: float = 3.0
     steps: int = 1
@@ -201,7 +201,7 @@ class _CatBoostTraining(Training):
     def parts(
         self, tree: int, leaf: Array, held: Array, scores: Array
     ) -> tuple[Array, Array | float]:
-        """Return the part of each sample in the value of its leaf."""
+        """Return the contribution of each sample to the value of its leaf."""
         none = np.zeros((len(leaf), 1 if held.ndim == 1 else held.shape[1]))
         if self.steps == 1:
             found = self.rate * self._step(tree, leaf, held, scores)
@@ -213,10 +213,10 @@ class _CatBoostTraining(Training):
         return (found if held.ndim == 2 else found[:, 0]), 0.0
 
     def _walk(self, place: _Place, total: Array, number: int) -> Array | None:
-        """Return parts that add up to the values of the leaves, found by the steps of CatBoost.
+        """Return contributions that sum to the leaf values, following CatBoost's steps.
 
-        A step that does not lower the loss is halved, which takes a step as well. CatBoost rounds
-        the loss, so both ways are tried where it hardly changes.
+        A step that does not lower the loss is halved, which also counts as a step. CatBoost rounds
+        the loss, so both alternatives are tried if it hardly changes.
         """
         values = place.held.reshape(len(place.held), -1)
         added = self._sums(place.leaf, total, len(values))
@@ -244,7 +244,7 @@ class _CatBoostTraining(Training):
         return None
 
     def _loss(self, scores: Array) -> float:
-        """Return the mean loss at some scores; 0 where it is not known."""
+        """Return the mean loss at some scores, or 0 if the loss is unknown."""
         if self.loss is None:
             return 0.0
         shaped = scores[:, 0] if scores.shape[1] == 1 else scores
@@ -259,7 +259,7 @@ class _CatBoostTraining(Training):
         return found if found.ndim == 2 else found[:, None]
 
     def _coupled_step(self, leaf: Array, n_leaves: int, scores: Array) -> Array:
-        """Return parts in Newton steps with the second derivatives of all pairs of classes."""
+        """Return contributions in Newton steps with the full Hessian over the classes."""
         p = self.g / np.where(self.weights > 0, self.weights, 1)[:, None]
         p = p + _losses.one_hot(self.y, p)
         n_outputs = p.shape[1]

@@ -1,11 +1,11 @@
-"""Which training samples made the leaf values of a boosted model, found by retracing its training.
+"""Retrace the training of a boosted model to find which training samples made its leaf values.
 
-A leaf of gradient boosting holds v = -eta * G / (H + lambda), where G and H sum the derivatives of
-the loss over its training samples at the scores before its tree. So each sample has a part in v,
--eta * c * g / (H + lambda). The walk here starts from the base score, computes the parts in one
-round after the other from the model's own leaf values, and checks that the parts of each leaf add
-up to its value. A model that was trained on other samples, or in a way that is not understood, does
-not pass.
+A leaf of gradient boosting has the value v = -eta * G / (H + lambda), where G and H sum the
+derivatives of the loss over its training samples, at the scores before its tree. Each sample
+therefore contributes -eta * c * g / (H + lambda) to v. Starting from the base score, the code here
+computes these contributions round by round from the model's own leaf values. It checks that the
+contributions in each leaf sum to its value. If they do not, the model was trained on other samples
+or in an unsupported way, and an error is raised.
 """
 
 from __future__ import annotations
@@ -22,48 +22,50 @@ from leafkernel.forests._losses import Derivatives, squared
 
 Array = npt.NDArray[Any]
 
-# Leaf ids of so many trees are turned at once, so that the walk reads and writes whole cache lines.
+# Number of trees whose leaf ids are transposed at once, so that whole cache lines are used.
 _TREES_AT_ONCE = 16
-# Parts this much smaller than the largest of their tree are set to 0, and those below the other:
-# together they would not fit in the range of a kernel.
+# Contributions below the first value relative to the largest of their tree, or below the second
+# absolute value, are set to 0. Otherwise they would exceed the range of the weights.
 _NEGLIGIBLE, _TINY = 1e-30, 1e-150
 
 
 @dataclass
 class Training:
-    """How a library trained a model: what the walk needs to retrace it.
+    """The information needed to retrace the training of a model.
 
     Attributes
     ----------
     y : ndarray of shape (n,) or (n, K)
-        Targets, or the numbers of classes.
+        Targets, or class indices.
     weights : ndarray of shape (n,) or (n, K)
         Weight of each sample's derivatives; 0 for samples that were held out.
     outputs : Outputs
-        Where the scores start, and which tree adds to which.
+        The base scores, and the output of each tree.
     values : ndarray of shape (L,) or (L, K)
-        What each leaf adds to the score.
+        Value that each leaf adds to the score.
     per_round : int
-        Trees that were grown on the same derivatives.
+        Number of trees that use the same derivatives.
     derivatives : callable
         Derivatives of the loss: (y, scores) -> (g, h).
     factor : callable
-        (tree, G, H, held) -> what G is multiplied by to give the value of each leaf of the tree,
-        shape (leaves,). ``held`` are these values, for what a model does not tell otherwise.
+        (tree, G, H, held) -> the ratio of the value of each leaf to G, shape (leaves,). ``held``
+        contains the values in the model, for parameters that the model does not store.
     drawn : callable or None
-        (round, g, h) -> the weight of each sample's draw, shape (n,); None where all were drawn.
+        (round, g, h) -> the weight of each sample in the draw, shape (n,). None if all samples are
+        used.
     tolerance : float
-        How far the parts of a leaf may be from its value, in sums of their magnitudes.
+        Largest allowed difference between a leaf value and the sum of its contributions, relative
+        to the sum of their magnitudes.
     noise : ndarray of shape (n,), optional
-        Rounding error of each sample's derivatives, where the library computes in float32.
+        Rounding error of each sample's derivatives, for libraries that compute in float32.
     precision : type
-        Type that the library keeps scores in.
+        Type of the scores in the library.
     derivative_precision : type
-        Type that the library rounds derivatives to.
+        Type of the derivatives in the library.
     rate : float
-        What all steps of a tree are multiplied by, where the factor does not have it.
+        Learning rate, if the factor does not include it.
     kept : list of ndarray or None
-        The factors of each tree are added to it.
+        If a list, the factors of each tree are appended to it.
     """
 
     y: Array
@@ -82,19 +84,19 @@ class Training:
     kept: list[Array] | None = None
 
     def scores_before(self, number: int, scores: Array, leaf: Array) -> Array:
-        """Return the scores that a round was trained on, given those of all trees before it."""
+        """Return the scores that a round was trained on, given the scores of all earlier trees."""
         return scores
 
     def begin(self, number: int, scores: Array) -> None:
-        """Compute the derivatives for one round of trees, given the scores before it."""
+        """Compute the derivatives for one round, given the scores before it."""
         shaped = scores[:, 0] if scores.shape[1] == 1 else scores
         with np.errstate(all="ignore"):
             g, h = self.derivatives(self.y, shaped)
         g, h = (np.asarray(d).reshape(scores.shape) for d in (g, h))
         if not (np.isfinite(g).all() and np.isfinite(h).all()):
             raise Unavailable(
-                f"the derivatives of its loss are not finite before round {number}; if you gave an "
-                "objective, check it"
+                f"the derivatives of the loss are not finite before round {number}; if you passed "
+                "an objective, check it"
             )
         weights: Array = self.weights.reshape(len(scores), -1).astype(self.derivative_precision)
         self.g = (weights * g).astype(self.derivative_precision)
@@ -106,9 +108,9 @@ class Training:
     def parts(
         self, tree: int, leaf: Array, held: Array, scores: Array
     ) -> tuple[Array, Array | float]:
-        """Return the part of each sample in the value of its leaf, and the rounding of each leaf.
+        """Return the contribution of each sample to its leaf value, and the error of each leaf.
 
-        Parts have shape (n,), or (n, K) where leaves have a value for each output.
+        Contributions have shape (n,), or (n, K) if leaves have a value for each output.
         """
         output, n_leaves = self.outputs.of_tree[tree], len(held)
         columns = range(self.g.shape[1]) if output < 0 else [output]
@@ -128,34 +130,34 @@ class Training:
         return (np.stack(found, axis=1), room) if output < 0 else (found[0], room[:, 0])
 
     def _keep(self, factor: Array, of_more: Array) -> None:
-        """Keep the factors of a tree, which must be the same for any targets."""
+        """Store the factors of a tree, which must not depend on the targets."""
         with np.errstate(invalid="ignore"):
             same = np.abs(of_more - factor) <= 1e-6 * np.abs(factor)
         if not (same | (factor == 0)).all():
             raise Unavailable(
-                "its leaf values are not proportional to its residuals (an L1 term or "
-                "max_delta_step); train it without"
+                "its leaf values are not proportional to its residuals; train it without an L1 "
+                "term and without max_delta_step"
             )
         assert self.kept is not None
         self.kept.append(-self.rate * factor)
 
 
 def averages(training: Training, leaf: Array, leaf_offsets: Array, name: str) -> LeafAverages:
-    """Return a model of squared loss as averages of residuals over leaves, or refuse it."""
+    """Return a model with squared loss as averages of residuals over leaves, or raise an error."""
     base = float(training.outputs.base_scores[0])
     if training.derivatives is not squared or len(training.outputs.base_scores) > 1:
-        raise Unavailable(f"{name} was not trained with squared loss on one target")
+        raise Unavailable(f"{name} was not trained with squared loss on a single target")
     if training.drawn is not None or getattr(training, "subsample", 1.0) < 1:
-        raise Unavailable(f"{name} drew some of the samples for each tree; train it without")
+        raise Unavailable(f"{name} was trained with subsampling; train it without")
     if getattr(training, "steps", 1) > 1:
-        raise Unavailable(f"{name} took several steps in each leaf; train it with one")
+        raise Unavailable(f"{name} took several steps in each leaf; train it with one step")
     weights = training.weights.reshape(len(leaf)).astype(np.float64)
     y = training.y.astype(np.float64)
     mean = float(np.average(y, weights=weights))
     if abs(base - mean) > 1e-5 * max(float(np.std(y)), abs(mean) * 0.1):
         raise Unavailable(
-            f"{name} starts with {base:.6g}, not with the mean of the targets, {mean:.6g}; train "
-            "it from the mean"
+            f"{name} has the base score {base:.6g}, not the mean of the targets, {mean:.6g}; train "
+            "it with the mean as base score"
         )
     training.kept = []
     retrace(training, leaf, leaf_offsets, name)
@@ -163,23 +165,23 @@ def averages(training: Training, leaf: Array, leaf_offsets: Array, name: str) ->
 
 
 def retrace(training: Training, leaf: Array, leaf_offsets: Array, name: str) -> Array:
-    """Return the part of each sample in the value of its leaf in each tree.
+    """Return the contribution of each sample to the value of its leaf in each tree.
 
     Parameters
     ----------
     training : Training
-        How the model was trained.
+        The training of the model.
     leaf : ndarray of shape (n, T)
         Global leaf ids of the training samples.
     leaf_offsets : ndarray of shape (T + 1,)
         First leaf of each tree.
     name : str
-        The model, for messages.
+        Name of the model for messages.
 
     Returns
     -------
-    ndarray of float64 of shape (n, T), or (n, T, K) where leaves have a value for each output
-        The parts. They add up to the value of each leaf.
+    ndarray of float64 of shape (n, T), or (n, T, K) if leaves have a value for each output
+        The contributions. They sum to the value of each leaf.
     """
     n_samples, n_trees = leaf.shape
     values, outputs = training.values, training.outputs
@@ -217,10 +219,10 @@ def _settle(
     tree: int,
     name: str,
 ) -> Array:
-    """Return parts that add up to what the leaves hold, or refuse those that are far from it.
+    """Return contributions that sum to the leaf values, or raise an error if they differ.
 
-    What is left is rounding of the library. It is spread in proportion to the parts' magnitudes,
-    which is stable even where the parts of a leaf nearly cancel.
+    Small differences are rounding errors of the library. They are distributed in proportion to the
+    magnitudes of the contributions, which is stable even if the contributions nearly cancel.
     """
     tolerance, room = allowed
     if part.ndim == 2:
@@ -234,7 +236,7 @@ def _settle(
     total, most = (np.bincount(leaf, of, len(held)) for of in (part, size))
     left = held - total
     reached = np.bincount(leaf, minlength=len(held)) > 0
-    if len(held) == 1 and held[0] == 0:  # a tree that found no split, and adds nothing
+    if len(held) == 1 and held[0] == 0:  # a tree without splits that adds nothing
         return np.zeros_like(part)
     enough = tolerance * (most + 1e-4 * np.abs(held)) + room
     wrong = (np.abs(left) > enough) & (reached | (held != 0))
@@ -249,30 +251,30 @@ def _settle(
 def mismatch(
     held: Array, total: Array, wrong: Array, reached: Array, tree: int, name: str
 ) -> Unavailable:
-    """Return the error for leaves whose values do not follow from the training samples."""
+    """Return the error for leaf values that do not follow from the training samples."""
     at = int(np.flatnonzero(wrong)[np.argmax(np.abs(held - total)[wrong])])
     found = f"these samples give {total[at]:.6g}" if reached[at] else "no sample reaches it"
     return Unavailable(
-        f"the leaf values of {name} do not follow from these samples: leaf {at} of tree {tree} "
-        f"holds {held[at]:.6g}, but {found} ({int(wrong.sum())} of the tree's {len(held)} leaves "
-        "differ). Pass the X, y and sample_weight that the model was trained on, in the same "
-        "order. If they are the same, the training is not understood: an initial score or margin "
-        "for each row, an objective of your own (pass Gradient(objective=...)), or an option that "
-        "changes leaf values, such as monotonic constraints"
+        f"the leaf values of {name} do not follow from these samples: leaf {at} of tree {tree} has "
+        f"the value {held[at]:.6g}, but {found} ({int(wrong.sum())} of {len(held)} leaves of the "
+        "tree differ). Pass the X, y and sample_weight that the model was trained on, in the same "
+        "order. If they are the same, the model was trained with an unsupported option: an initial "
+        "score or margin for each row, a custom objective (pass Gradient(objective=...)), or an "
+        "option that changes leaf values, such as monotonic constraints"
     )
 
 
 def newton(G: Array, H: Array, l1: float = 0.0, l2: float = 0.0, most: float = 0.0) -> Array:
-    """Return what G is multiplied by in a regularized Newton step.
+    """Return the ratio of a regularized Newton step to G.
 
     Parameters
     ----------
     G, H : ndarray of shape (leaves,)
         Sums of the first and second derivatives.
     l1, l2 : float
-        Penalties of the size and of the square of a step.
+        L1 and L2 penalties.
     most : float
-        Largest step; 0 for any.
+        Largest step; 0 for no limit.
     """
     kept = np.maximum(np.abs(G) - l1, 0) / np.abs(G) if l1 else 1.0
     factor: Array = -kept / (H + l2)
@@ -284,7 +286,7 @@ def newton(G: Array, H: Array, l1: float = 0.0, l2: float = 0.0, most: float = 0
 def targets(y: Any, n_samples: int) -> Array:
     """Return the targets of the training samples as an array, shape (n,) or (n, K)."""
     if y is None:
-        raise Unavailable("its gradients depend on the targets; pass y to fit")
+        raise Unavailable("y is missing, and gradients depend on the targets; pass y to fit")
     found = np.asarray(y)
     return found.reshape(n_samples) if found.size == n_samples else found
 
@@ -294,24 +296,26 @@ def numbers(y: Any, n_samples: int) -> npt.NDArray[np.float64]:
     try:
         return targets(y, n_samples).astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise Unavailable(f"its targets are numbers, but y holds others ({error})") from error
+        raise Unavailable(
+            f"y contains non-numeric values ({error}); pass the targets of the training"
+        ) from error
 
 
 def codes(y: Any, n_samples: int, classes: Array) -> npt.NDArray[np.intp]:
-    """Return the number of each sample's class among the sorted classes of a model."""
+    """Return the index of each sample's class among the sorted classes of a model."""
     labels = targets(y, n_samples)
     found = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
     unknown = classes.astype(object)[found] != labels.astype(object)
     if np.any(unknown):
         raise Unavailable(
-            f"y holds {labels[unknown].tolist()[0]!r}, which is not a class of the model; its "
+            f"y contains {labels[unknown].tolist()[0]!r}, which is not a class of the model; its "
             f"classes are {classes.tolist()}"
         )
     return np.asarray(found, dtype=np.intp)
 
 
 def weights_of(sample_weight: Any, n_samples: int) -> npt.NDArray[np.float64]:
-    """Return the weights of the training samples, all one by default."""
+    """Return the weights of the training samples; ones by default."""
     if sample_weight is None:
         return np.ones(n_samples)
     return np.array(np.broadcast_to(np.asarray(sample_weight, dtype=np.float64), (n_samples,)))

@@ -1,7 +1,7 @@
-"""How LightGBM trains: its losses, initial scores, leaf values and draws of samples.
+"""Retrace the training of LightGBM: its losses, initial scores, leaf values and draws.
 
-Draws are made again with LightGBM's own generator, a linear congruential one with a seed for every
-1024 samples. Read on LightGBM 4.0.0 to 4.7.0.
+Draws are reproduced with LightGBM's own generator, a linear congruential one with a separate seed
+for every 1024 samples. Checked in LightGBM 4.0.0 to 4.7.0.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from leafkernel.forests._links import Link
 from leafkernel.forests._losses import Derivatives
 from leafkernel.forests._trees import TreeArrays, parents
 
-# Samples that share a generator, and the generator: x <- _TIMES * x + _PLUS modulo 2^32.
+# Number of samples per generator, and the generator: x <- _TIMES * x + _PLUS modulo 2^32.
 _BLOCK, _TIMES, _PLUS = 1024, 214013, 2531011
 _EPSILON = 1e-15
-# Losses whose leaves are refitted.
+# Losses whose leaf values are refitted.
 _REFITTED = {"regression_l1": "medians", "quantile": "quantiles", "mape": "weighted medians"}
 _RANKING = ("lambdarank", "rank_xendcg")
 
 
 @dataclass(frozen=True)
 class Trained:
-    """What the text of a model says of its training."""
+    """The training parameters in the text of a model."""
 
     forest: BoostedTrees
     objective: str
@@ -52,7 +52,7 @@ class Trained:
 def retraced_training(
     trained: Trained, y: Any, sample_weight: Any, n_samples: int, objective: Derivatives | None
 ) -> Training:
-    """Return how a model was trained on these samples."""
+    """Return the information needed to retrace the training."""
     forest, number = trained.forest, trained.number
     _refuse(trained)
     name = trained.objective.partition(" ")[0]
@@ -76,9 +76,9 @@ def retraced_training(
     if trained.params.get("boosting") == "dart":
         drops = _Drops.of(trained)
         kind, more = _DartTraining, {"drops": drops, "whole": whole, "ends": ends, "start": start}
-        start = start * drops.scale[0]  # it is dropped and scaled with the first trees
+        start = start * drops.scale[0]  # dropped and scaled together with the first trees
     values = whole.copy()
-    for k in range(trained.n_outputs):  # the first trees hold the initial scores
+    for k in range(trained.n_outputs):  # the first trees include the initial scores
         values[ends[k] : ends[k + 1]] -= start[k]
     return kind(
         coded,
@@ -100,30 +100,29 @@ def _refuse(trained: Trained) -> None:
     name = trained.objective.partition(" ")[0]
     if trained.averages:
         raise Unavailable(
-            f"{forest} has boosting_type='rf', which averages its trees; use 'kerf', or grow the "
-            "forest with scikit-learn's RandomForest and use 'gap'"
+            f"{forest} has boosting_type='rf', which averages its trees; use 'kerf', or train a "
+            "RandomForest of scikit-learn and use 'gap'"
         )
     if name in _REFITTED:
         raise Unavailable(
-            f"{forest} has objective={name!r}, which puts {_REFITTED[name]} of residuals into its "
-            "leaves; these are not sums over samples. Use 'boosted', or train with 'huber' or "
-            "'fair'"
+            f"the leaf values of {forest} with objective={name!r} are {_REFITTED[name]} of "
+            "residuals, not sums over samples; use 'boosted', or train with 'huber' or 'fair'"
         )
     if name in _RANKING:
         raise Unavailable(
-            f"{forest} has objective={name!r}, whose gradients belong to pairs of samples in a "
-            "query; use 'boosted'"
+            f"the gradients of {forest} with objective={name!r} belong to pairs of samples, not to "
+            "single samples; use 'boosted'"
         )
     for option in ("path_smooth", "use_quantized_grad"):
         if trained.number(option):
             raise Unavailable(
-                f"{forest} has {option}={params[option]}, whose leaf values do not follow from the "
-                "gradients of their own samples; use 'boosted', or train it without"
+                f"the leaf values of {forest} with {option}={params[option]} do not follow from "
+                f"the gradients of their own samples; use 'boosted', or train it without {option}"
             )
 
 
 def _targets(trained: Trained, name: str, y: Any, n_samples: int) -> tuple[Array, Array]:
-    """Return the targets in LightGBM's own precision, and the names of the outputs."""
+    """Return the targets in LightGBM's precision, and the labels of the outputs."""
     classes = getattr(trained.forest.estimator, "classes_", None)
     several = np.arange(trained.n_outputs)
     if classes is None:
@@ -155,14 +154,14 @@ def _derivatives(trained: Trained, name: str) -> Derivatives:
     }
     if name not in known:
         raise Unavailable(
-            f"{trained.forest} has objective={name or 'None'!r}, whose derivatives are not known; "
+            f"the derivatives of objective={name or 'None'!r} of {trained.forest} are unknown; "
             "pass them with weight_scheme=Gradient(objective=function)"
         )
     return known[name]()
 
 
 def _link(trained: Trained, name: str) -> Link | None:
-    """Return how LightGBM turns scores into predictions."""
+    """Return the function from scores to predictions."""
     if name in ("regression", "huber", "fair"):
         is_root = name == "regression" and "sqrt" in trained.objective.split()
         return Link("square" if is_root else "identity")
@@ -174,7 +173,7 @@ def _link(trained: Trained, name: str) -> Link | None:
 
 
 def _start(trained: Trained, name: str, y: Array, weights: Array) -> Array:
-    """Return the initial scores that were made from the targets and folded into the first trees."""
+    """Return the initial scores, which LightGBM adds to the leaf values of the first trees."""
     total = weights.sum()
     if name in ("multiclass", "multiclassova"):
         share = np.bincount(y.astype(np.intp), weights, trained.n_outputs) / total
@@ -217,7 +216,7 @@ def _label_weights(trained: Trained, name: str, y: Array) -> Array:
 
 
 def _factor(trained: Trained, is_lost: Array) -> Callable[[int, Array, Array, Array], Array]:
-    """Return what turns sums of gradients into leaf values."""
+    """Return the function that turns sums of gradients into leaf values."""
     number = trained.number
     l1, l2, most = number("lambda_l1"), number("lambda_l2"), number("max_delta_step")
     rate = number("learning_rate", 0.1)
@@ -225,7 +224,7 @@ def _factor(trained: Trained, is_lost: Array) -> Callable[[int, Array, Array, Ar
     def factor(tree: int, G: Array, H: Array, held: Array) -> Array:
         unit = newton(G, H, l1, l2, most)
         by_category = _after_categories(trained.trees[tree])
-        if by_category.any():  # these splits have another penalty, unless one is against the rest
+        if by_category.any():  # these use another penalty, except for one-vs-rest splits
             other = newton(G, H, l1, l2 + number("cat_l2", 10.0), most)
             scale = _rate(tree, held[~by_category], (unit * G)[~by_category])
             nearer = np.abs(scale * other * G - held) < np.abs(scale * unit * G - held)
@@ -238,14 +237,14 @@ def _factor(trained: Trained, is_lost: Array) -> Callable[[int, Array, Array, Ar
         if not inner.any():
             return float(known)
         found = float(np.median(held[inner] / step[inner]))
-        # Six digits of the rate are written, and none once an initial score is in the leaves.
+        # The model stores six digits of the rate, and none if the leaves include an initial score.
         return found if is_lost[tree] or abs(found - known) <= 1e-5 * known else float(known)
 
     return factor
 
 
 def _after_categories(tree: TreeArrays) -> Array:
-    """Return which leaves hang on a split by category."""
+    """Return which leaves are children of a categorical split."""
     if not tree.categories:
         return np.zeros(int((tree.children_left < 0).sum()), dtype=bool)
     above = parents(tree)[tree.children_left < 0]
@@ -254,16 +253,16 @@ def _after_categories(tree: TreeArrays) -> Array:
 
 @dataclass(frozen=True)
 class _Drops:
-    """Which rounds each round of dart left out, and what that made of them.
+    """The rounds that each round of dart drops, and the resulting scale of each round.
 
     Attributes
     ----------
     of_round : list of list of int
         The rounds that each round was trained without.
     by : list of float
-        What the dropped rounds are multiplied by after each round.
+        Factor of the dropped rounds after each round.
     scale : ndarray of shape (n_rounds,)
-        What each round is multiplied by in the end.
+        Final factor of each round.
     """
 
     of_round: list[list[int]]
@@ -272,7 +271,7 @@ class _Drops:
 
     @classmethod
     def of(cls, trained: Trained) -> _Drops:
-        """Draw again what was dropped."""
+        """Reproduce the drops."""
         number = trained.number
         n_rounds = len(trained.trees) // trained.n_outputs
         rate, most = number("learning_rate", 0.1), int(number("max_drop", 50))
@@ -302,7 +301,7 @@ class _Drops:
             k = len(dropped)
             more = k + (rate if as_xgboost else 1)
             kept = k / more if k else 1.0
-            # As LightGBM does, though with xgboost_dart_mode the weights lose another amount.
+            # LightGBM subtracts this amount, although it is inexact with xgboost_dart_mode.
             total -= float(weights[dropped].sum()) / more
             scale[dropped] *= kept
             weights[dropped] *= kept
@@ -315,7 +314,7 @@ class _Drops:
 
 @dataclass
 class _DartTraining(Training):
-    """A training in which each round is fitted without some of the rounds before it."""
+    """A training in which each round ignores some of the rounds before it."""
 
     drops: _Drops | None = None
     whole: Array | None = None
@@ -331,7 +330,7 @@ class _DartTraining(Training):
             self._left = np.tile(self.start, (len(leaf), 1))
             return self._left
         last = self.drops.of_round[number - 1]
-        if number == 1:  # the initial score is in the first trees
+        if number == 1:  # from now on, the first trees include the initial score
             self._left = np.zeros_like(self._left)
         self._scale[last] *= self.drops.by[number - 1]
         for s in (*last, number - 1):
@@ -341,7 +340,7 @@ class _DartTraining(Training):
         return self._left
 
     def _of_round(self, number: int, leaf: Array) -> Array:
-        """Return what a round added when it was trained, shape (n, K)."""
+        """Return the values that a round added when it was trained, shape (n, K)."""
         assert self.drops is not None
         assert self.whole is not None
         trees = slice(number * self.per_round, (number + 1) * self.per_round)
@@ -350,7 +349,7 @@ class _DartTraining(Training):
 
 
 class _Generators:
-    """LightGBM's generators: one for every block of samples."""
+    """The random number generators of LightGBM: one for every block of samples."""
 
     def __init__(self, seed: int, n_samples: int) -> None:
         n_blocks = -(-n_samples // _BLOCK)
@@ -364,19 +363,19 @@ class _Generators:
         self._times, self._plus = times, plus
 
     def look(self) -> Array:
-        """Return the next numbers in [0, 1) of each block, shape (blocks, 1024), and take none."""
+        """Return the next numbers in [0, 1), shape (blocks, 1024), without advancing."""
         state = self._state[:, None] * self._times + self._plus
         found: Array = (state >> np.uint32(16) & np.uint32(0x7FFF)) / np.float32(32768)
         return found
 
     def skip(self, counts: Array) -> None:
-        """Take so many numbers from each block."""
+        """Advance each block by a number of steps."""
         some = counts > 0
         at = np.maximum(counts, 1) - 1
         self._state = np.where(some, self._state * self._times[at] + self._plus[at], self._state)
 
     def take(self) -> Array:
-        """Take a number for each sample, shape (n,)."""
+        """Draw a number for each sample, shape (n,)."""
         found: Array = self.look().ravel()[: self._n_samples]
         left = self._n_samples - _BLOCK * np.arange(len(self._state))
         self.skip(np.minimum(left, _BLOCK))
@@ -384,7 +383,7 @@ class _Generators:
 
 
 def _draws(trained: Trained, y: Array) -> Callable[[int, Array, Array], Array | None] | None:
-    """Return what draws the samples of each round again, None if all were used."""
+    """Return a function that reproduces the draw of each round, or None if all samples are used."""
     number = trained.number
     n_samples, seed = len(y), int(number("bagging_seed", 3))
     goss = "goss" in (trained.params.get("data_sample_strategy"), trained.params.get("boosting"))
@@ -410,9 +409,10 @@ def _draws(trained: Trained, y: Array) -> Callable[[int, Array, Array], Array | 
 def _goss(
     trained: Trained, n_samples: int, seed: int
 ) -> Callable[[int, Array, Array], Array | None]:
-    """Return what draws samples with small gradients again, and keeps those with large ones.
+    """Return a function that reproduces GOSS: keep large gradients, sample small ones.
 
-    Threads draw for slices of the samples, so the draws depend on their number.
+    Each thread draws for its own slice of the samples, so the draws depend on the number of
+    threads.
     """
     number = trained.number
     generators = _Generators(seed, n_samples)
@@ -451,14 +451,14 @@ def _draw_slice(
     taken: Array,
     out: Array,
 ) -> None:
-    """Draw one slice of samples; count the numbers taken from each block."""
+    """Draw one slice of samples, and count the numbers taken from each block."""
     n = len(importance)
     n_top, n_other = max(1, int(n * rates[0])), int(n * rates[1])
     threshold = np.partition(importance, n - n_top)[n - n_top]
     top = importance >= threshold
     out[top] = 1
     multiply = np.float32(n - n_top) / np.float32(n_other)
-    before = np.cumsum(top) - top  # those with large gradients, before each sample
+    before = np.cumsum(top) - top  # number of large gradients before each sample
     sampled = 0
     for i in np.flatnonzero(~top).tolist():
         block = (begin + i) // _BLOCK

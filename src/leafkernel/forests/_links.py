@@ -1,4 +1,4 @@
-"""What the raw scores of boosted models mean: probabilities, or numbers on the scale of y."""
+"""Link functions: from the raw scores of boosted models to predictions."""
 
 from __future__ import annotations
 
@@ -18,16 +18,23 @@ _NAMES = ("identity", "exp", "square", "logistic", "softmax")
 
 @dataclass(frozen=True)
 class Link:
-    """How a model turns its raw scores into predictions.
+    """The function that turns the raw scores of a model into predictions.
 
     Attributes
     ----------
     name : {"identity", "exp", "square", "logistic", "softmax"}
-        "identity" predicts the score, "exp" its exponential, "square" its square with the sign of
-        the score, "logistic" the probability 1 / (1 + exp(-scale * score)) of one class, "softmax"
-        the probabilities of all classes.
+        "identity" returns the score and "exp" its exponential. "square" returns the squared score
+        with the sign of the score. "logistic" returns the probability
+        1 / (1 + exp(-scale * score)) of one class. "softmax" returns the probabilities of all
+        classes.
     scale : float
-        The factor of the score in "logistic".
+        Factor of the score in "logistic".
+
+    Examples
+    --------
+    >>> from leafkernel.forests import Link
+    >>> Link("logistic").predictions([[0.0]])
+    array([[0.5]])
     """
 
     name: str
@@ -35,10 +42,21 @@ class Link:
 
     @classmethod
     def read(cls, text: str) -> Link:
-        """Return the link that a text stands for, such as "logistic 2"."""
+        """Return the link for a text such as "logistic 2".
+
+        Parameters
+        ----------
+        text : str
+            The name of the link, optionally followed by a scale.
+
+        Returns
+        -------
+        Link
+            The link.
+        """
         name, _, scale = text.partition(" ")
         if name not in _NAMES:
-            raise ValueError(f"unknown link {text!r}; known are {', '.join(_NAMES)}.")
+            raise ValueError(f"link={text!r} is unknown. Use one of {', '.join(_NAMES)}.")
         return cls(name, float(scale or 1))
 
     def __str__(self) -> str:
@@ -46,11 +64,11 @@ class Link:
 
     @property
     def is_probability(self) -> bool:
-        """Whether predictions are probabilities of classes."""
+        """Whether predictions are class probabilities."""
         return self.name in ("logistic", "softmax")
 
     def predictions(self, scores: npt.ArrayLike) -> Doubles:
-        """Return predictions for the scores of all outputs.
+        """Return the predictions for the scores of all outputs.
 
         Parameters
         ----------
@@ -60,7 +78,7 @@ class Link:
         Returns
         -------
         ndarray of shape (m, K)
-            A prediction for each output.
+            The prediction of each output.
         """
         s = np.asarray(scores, dtype=np.float64)
         if self.name == "identity":

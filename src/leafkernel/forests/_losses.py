@@ -1,9 +1,9 @@
-"""First and second derivatives of the losses that boosting libraries call by name.
+"""First and second derivatives of the losses of boosting libraries.
 
 Each function takes targets y and raw scores s, and returns the derivatives with respect to s,
-without sample weights. Arrays have shape (n,); for losses of several outputs the scores and both
-results have shape (n, K), and y holds the number of each sample's class. A library's "second
-derivative" may be a bound or a multiple of the true one: the factors here say so.
+without sample weights. Arrays have shape (n,). For losses with several outputs, the scores and both
+results have shape (n, K), and y contains class indices. Some libraries use a bound or a multiple of
+the second derivative; the ``factor`` parameters below account for it.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ def expit(s: Array) -> Array:
 
 
 def softmax(s: Array) -> Array:
-    """Return the probabilities of classes, shape (n, K)."""
+    """Return class probabilities, shape (n, K)."""
     powers = np.exp(s - s.max(axis=1, keepdims=True))
     shares: Array = powers / powers.sum(axis=1, keepdims=True)
     return shares
 
 
 def one_hot(y: Array, scores: Array) -> Array:
-    """Return indicators of classes, of the shape and type of the scores."""
+    """Return class indicators with the shape and type of the scores."""
     found: Array = (y[:, None] == np.arange(scores.shape[1])).astype(scores.dtype)
     return found
 
 
 def squared(y: Array, s: Array) -> tuple[Array, Array]:
-    """Half the squared error, for one output or several."""
+    """Return the derivatives of half the squared error, for one or several outputs."""
     return s - y, np.ones_like(s)
 
 
 def logistic(y: Array, s: Array) -> tuple[Array, Array]:
-    """Cross entropy of y in [0, 1]."""
+    """Return the derivatives of the cross entropy of y in [0, 1]."""
     small = np.exp(-np.abs(s))
     p = np.where(s >= 0, 1, small) / (1 + small)
     return p - y, small / (1 + small) ** 2
 
 
 def scaled_logistic(sigmoid: float) -> Derivatives:
-    """Cross entropy where the probability is expit(sigmoid * s)."""
+    """Return the derivatives of the cross entropy with the probability expit(sigmoid * s)."""
 
     def derivatives(y: Array, s: Array) -> tuple[Array, Array]:
         g, h = logistic(y, sigmoid * s)
@@ -63,10 +63,10 @@ def scaled_logistic(sigmoid: float) -> Derivatives:
 
 
 def multinomial(factor: float = 1.0) -> Derivatives:
-    """Cross entropy of several classes, with the diagonal of its second derivative times a factor.
+    """Return the derivatives of the cross entropy of several classes.
 
-    Libraries divide by bounds: scikit-learn's GradientBoosting and LightGBM by K / (K - 1) times
-    the diagonal, XGBoost by twice the diagonal.
+    The diagonal of the second derivative is multiplied by a factor, because libraries use bounds:
+    ``K / (K - 1)`` in scikit-learn's GradientBoosting and LightGBM, and 2 in XGBoost.
     """
 
     def derivatives(y: Array, s: Array) -> tuple[Array, Array]:
@@ -77,7 +77,7 @@ def multinomial(factor: float = 1.0) -> Derivatives:
 
 
 def one_against_all(binary: Derivatives) -> Derivatives:
-    """One binary loss for each class."""
+    """Return the derivatives of one binary loss for each class."""
 
     def derivatives(y: Array, s: Array) -> tuple[Array, Array]:
         return binary(one_hot(y, s), s)
@@ -86,13 +86,16 @@ def one_against_all(binary: Derivatives) -> Derivatives:
 
 
 def exponential(y: Array, s: Array) -> tuple[Array, Array]:
-    """AdaBoost's loss of y in {0, 1}: exp(-s) where y = 1 and exp(s) where y = 0."""
+    """Return the derivatives of AdaBoost's loss of y in {0, 1}: exp(-s) if y = 1, else exp(s)."""
     h = np.exp(np.where(y > 0, -s, s))
     return np.where(y > 0, -h, h), h
 
 
 def poisson(max_delta_step: float = 0.0) -> Derivatives:
-    """Poisson deviance with a log link; the second derivative is multiplied by exp of the step."""
+    """Return the derivatives of the Poisson deviance with a log link.
+
+    The second derivative is multiplied by exp(max_delta_step).
+    """
 
     def derivatives(y: Array, s: Array) -> tuple[Array, Array]:
         mean = np.exp(s)
@@ -102,13 +105,13 @@ def poisson(max_delta_step: float = 0.0) -> Derivatives:
 
 
 def gamma(y: Array, s: Array) -> tuple[Array, Array]:
-    """Gamma deviance with a log link."""
+    """Return the derivatives of the gamma deviance with a log link."""
     h = y * np.exp(-s)
     return 1 - h, h
 
 
 def tweedie(power: float) -> Derivatives:
-    """Tweedie deviance with a log link, 1 < power < 2."""
+    """Return the derivatives of the Tweedie deviance with a log link, 1 < power < 2."""
 
     def derivatives(y: Array, s: Array) -> tuple[Array, Array]:
         below, above = s.dtype.type(1 - power), s.dtype.type(2 - power)
@@ -119,7 +122,10 @@ def tweedie(power: float) -> Derivatives:
 
 
 def huber(delta: float, outside: float = 1.0) -> Derivatives:
-    """Squared error with gradients of at most delta, and a second derivative for those beyond."""
+    """Return the derivatives of Huber's loss: squared error with gradients clipped at delta.
+
+    ``outside`` is the second derivative of clipped samples.
+    """
 
     def derivatives(y: Array, s: Array) -> tuple[Array, Array]:
         r = s - y
@@ -129,7 +135,7 @@ def huber(delta: float, outside: float = 1.0) -> Derivatives:
 
 
 def pseudo_huber(slope: float) -> Derivatives:
-    """Smooth variant of Huber's loss."""
+    """Return the derivatives of a smooth variant of Huber's loss."""
 
     def derivatives(y: Array, s: Array) -> tuple[Array, Array]:
         r = s - y
@@ -140,7 +146,7 @@ def pseudo_huber(slope: float) -> Derivatives:
 
 
 def fair(c: float) -> Derivatives:
-    """Fair loss."""
+    """Return the derivatives of the Fair loss."""
 
     def derivatives(y: Array, s: Array) -> tuple[Array, Array]:
         r = s - y
@@ -151,14 +157,17 @@ def fair(c: float) -> Derivatives:
 
 
 def squared_log(y: Array, s: Array) -> tuple[Array, Array]:
-    """Half the squared error of log(1 + s)."""
+    """Return the derivatives of half the squared error of log(1 + s)."""
     s = np.maximum(s, s.dtype.type(-1 + 1e-6))
     r = np.log1p(s) - np.log1p(y)
     return r / (s + 1), np.maximum((1 - r) / (s + 1) ** 2, s.dtype.type(1e-6))
 
 
 def hinge(y: Array, s: Array) -> tuple[Array, Array]:
-    """Hinge loss of y in {0, 1}, with a second derivative of one where it is not zero."""
+    """Return the derivatives of the hinge loss of y in {0, 1}.
+
+    The second derivative is 1 where the loss is not zero.
+    """
     sign = 2 * y - 1
     inside = sign * s < 1
     return np.where(inside, -sign, 0), np.where(inside, 1.0, np.finfo(np.float32).tiny)

@@ -1,7 +1,7 @@
-"""Trees of scikit-learn, packed for a native walk to their leaves.
+"""Trees of scikit-learn, packed for the compiled routing of samples to leaves.
 
-Read on scikit-learn 1.4.0 to 1.9.1: a sample, as float32, goes left where ``x <= threshold`` and,
-if x is missing, where ``missing_go_to_left``. Leaves come out exactly as ``apply`` gives them.
+As in scikit-learn 1.4.0 to 1.9.1, a float32 value x goes left if ``x <= threshold``. Missing values
+go left if ``missing_go_to_left``. The leaves are exactly those of ``apply``.
 """
 
 from __future__ import annotations
@@ -22,14 +22,13 @@ from leafkernel.weighting import leaf_id_type
 
 @dataclass(frozen=True)
 class RouteTable:
-    """All nodes of a forest in the form that ``cpp/include/leafkernel/route.hpp`` describes.
+    """All nodes of a forest, in the format of ``cpp/include/leafkernel/route.hpp``.
 
     Attributes
     ----------
     packed : PackedTrees
-        Threshold, feature and left child of each node; trees one behind the other. The compiled
-        core checks every node when it makes this object, and follows them without looking after
-        that.
+        Threshold, feature and left child of each node, tree after tree. The compiled core checks
+        every node when it creates this object, and does not check them again.
     """
 
     packed: core.PackedTrees
@@ -38,23 +37,23 @@ class RouteTable:
     def pack(
         cls, trees: Sequence[Any], n_features: int, *, n_threads: int = 1
     ) -> RouteTable | None:
-        """Check and pack trees; None where a feature and a child do not fit in 32 bits together.
+        """Check and pack trees. Return None if a feature and a child do not fit in 32 bits.
 
-        The arrays are copied, so that later changes of the trees change nothing.
+        The arrays are copied, so later changes of the trees have no effect.
         """
         try:
             packed = core.pack_trees(list(trees), n_features, n_threads)
         except ValueError as error:
-            raise ValueError(f"{error}. The model is damaged; load or fit it again.") from error
+            raise ValueError(f"{error}. The model is damaged. Load or fit it again.") from error
         return None if packed is None else cls(packed)
 
     @property
     def leaf_offsets(self) -> npt.NDArray[np.int64]:
-        """First leaf of each tree, and the number of leaves; shape (T + 1,)."""
+        """First leaf of each tree, followed by the number of leaves; shape (T + 1,)."""
         return self.packed.leaf_offsets
 
     def leaves(self, X: Any, *, n_threads: int) -> Array:
-        """Return global leaf ids, shape (n, T), for X as scikit-learn validates it: float32."""
+        """Return global leaf ids, shape (n, T), for validated float32 data."""
         wide = leaf_id_type(int(self.leaf_offsets[-1])) is np.int64
         if issparse(X):
             return core.route_sparse(
@@ -68,10 +67,10 @@ class RouteTable:
 
 
 class UnpackedTrees(Sequence[TreeArrays]):
-    """The trees of a table with their splits, each unpacked when it is asked for.
+    """The trees of a table with their splits. Each is unpacked when accessed.
 
     Inner nodes come first, then the leaves in their order. Thresholds are rounded down to float32,
-    the type that values are compared in.
+    the type of the compared values.
     """
 
     def __init__(self, packed: core.PackedTrees) -> None:
@@ -97,7 +96,7 @@ class UnpackedTrees(Sequence[TreeArrays]):
         left = (words[:, 1] & ((1 << packed.left_bits) - 1)).astype(np.int64)
         leaf = packed.leaf_of_node[nodes]
         is_leaf = leaf >= 0
-        # The packed place of each node in the new order, and the new number of each place.
+        # `place` is the packed position of each new node; `number` is its inverse.
         n_inner = len(leaf) - int(is_leaf.sum())
         place = np.empty(len(leaf), dtype=np.int64)
         place[:n_inner] = np.flatnonzero(~is_leaf)

@@ -1,7 +1,7 @@
-"""How scikit-learn trains boosted trees.
+"""Retrace the training of scikit-learn's boosted trees.
 
-Reads private attributes of GradientBoosting and HistGradientBoosting (their losses, seeds and
-draws): read on scikit-learn 1.4.0 to 1.9.1.
+This uses private attributes of GradientBoosting and HistGradientBoosting (losses, seeds and draws),
+checked in scikit-learn 1.4.0 to 1.9.1.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from leafkernel.forests._gradients import Training, codes, numbers, weights_of
 from leafkernel.forests._links import Link
 from leafkernel.forests._losses import Derivatives
 
-# Each tree of GradientBoosting takes one number below this from the generator that draws samples.
+# Each tree of GradientBoosting takes one number below this limit from the generator of the draws.
 _RAND_R_MAX = 2147483647
 
 
 def sklearn_targets(model: Any, y: Any, n_samples: int) -> tuple[Array, Array]:
-    """Return the targets as the losses take them, and the names of the outputs."""
+    """Return the targets in the form of the losses, and the labels of the outputs."""
     if not is_classifier(model):
         return numbers(y, n_samples), np.arange(1)
     classes = np.asarray(model.classes_)
@@ -46,9 +46,8 @@ def sklearn_loss(forest: BoostedTrees, loss: Any, objective: Derivatives | None)
     if name in ("AbsoluteError", "PinballLoss"):
         what = "medians" if name == "AbsoluteError" else "quantiles"
         raise Unavailable(
-            f"{forest} with its loss puts {what} of residuals into its leaves, which are not sums "
-            "over samples; use 'boosted', or train with another loss, such as 'huber' of "
-            "GradientBoosting"
+            f"the leaf values of {forest} are {what} of residuals, not sums over samples; use "
+            "'boosted', or train with another loss, such as 'huber' of GradientBoosting"
         )
     known: dict[str, Derivatives] = {
         "HalfSquaredError": _losses.squared,
@@ -57,18 +56,18 @@ def sklearn_loss(forest: BoostedTrees, loss: Any, objective: Derivatives | None)
         "ExponentialLoss": _losses.exponential,
         "HalfPoissonLoss": _losses.poisson(),
         "HalfGammaLoss": _losses.gamma,
-        "HuberLoss": _losses.huber(np.inf),  # clipped leaf by leaf
+        "HuberLoss": _losses.huber(np.inf),  # clipped in each leaf by _HuberTraining
     }
     if name not in known:
         raise Unavailable(
-            f"{forest} has the loss {name}, whose derivatives are not known; pass them with "
+            f"the derivatives of {name}, the loss of {forest}, are unknown; pass them with "
             "Gradient(objective=...)"
         )
     return known[name]
 
 
 def sklearn_link(loss: Any, objective: Derivatives | None) -> Link | None:
-    """Return how scikit-learn turns scores into predictions."""
+    """Return the function from scores to predictions."""
     known = {
         "HalfSquaredError": Link("identity"),
         "HuberLoss": Link("identity"),
@@ -82,10 +81,10 @@ def sklearn_link(loss: Any, objective: Derivatives | None) -> Link | None:
 
 
 def _from_gradients(loss: Any, factor: float) -> Derivatives:
-    """Return the derivatives of a loss of classes as GradientBoosting computes them.
+    """Return the derivatives of a classification loss as GradientBoosting computes them.
 
-    The second is made of the first, so that it is zero where that is rounded. Large scores make
-    much of such differences, so the library itself computes the first.
+    The second derivative is computed from the first, so both have the same rounding. For large
+    scores the rounding matters, so the first is computed by the library itself.
     """
 
     def derivatives(y: Array, s: Array) -> tuple[Array, Array]:
@@ -112,12 +111,12 @@ def gradient_boosting(
     n_samples: int,
     objective: Derivatives | None,
 ) -> Training:
-    """Return how a GradientBoosting model was trained on these samples."""
+    """Return the information needed to retrace the training of GradientBoosting."""
     model = forest.estimator
     if type(model._loss).__module__.partition(".")[0] != "sklearn":
         raise Unavailable(
-            f"{forest} has a loss of its own, {type(model._loss).__name__}, whose leaf values are "
-            "not understood; use 'boosted'"
+            f"{forest} has the custom loss {type(model._loss).__name__}, which is not supported; "
+            "use 'boosted'"
         )
     coded, labels = sklearn_targets(model, y, n_samples)
     weights = weights_of(sample_weight, n_samples)
@@ -151,15 +150,15 @@ def gradient_boosting(
 
 
 def _base_scores(forest: BoostedTrees) -> Array:
-    """Return the scores that a model starts with, the same for all samples."""
+    """Return the base scores, which are the same for all samples."""
     model = forest.estimator
     n_outputs = model.estimators_.shape[1]
     if isinstance(model.init_, str):  # "zero"
         return np.zeros(n_outputs)
     if not isinstance(model.init_, (DummyClassifier, DummyRegressor)):
         raise Unavailable(
-            f"{forest} with init={model.init_!r} starts with another score for each sample, which "
-            "its trees do not explain; use init='zero' or None"
+            f"{forest} with init={model.init_!r} has a different initial score for each sample; "
+            "use init='zero' or None"
         )
     found = model._raw_predict_init(np.zeros((1, model.n_features_in_), dtype=np.float32))
     return np.asarray(found, dtype=np.float64).ravel()
@@ -169,8 +168,8 @@ def _seed(forest: BoostedTrees, option: str) -> int:
     seed = forest.estimator.random_state
     if not isinstance(seed, Integral):
         raise Unavailable(
-            f"{forest} with {option} does not keep which samples it drew, and random_state={seed} "
-            "does not tell; train it with an integer as random_state"
+            f"{forest} with {option} does not keep which samples it drew, and they cannot be "
+            f"reproduced with random_state={seed}; train it with an integer random_state"
         )
     return int(seed)
 
@@ -178,7 +177,7 @@ def _seed(forest: BoostedTrees, option: str) -> int:
 def _draws(
     forest: BoostedTrees, rows: Array, n_samples: int, n_outputs: int
 ) -> Callable[[int, Array, Array], Array]:
-    """Return what draws the samples of each round again, as subsample did."""
+    """Return a function that reproduces the draws of subsample in each round."""
     generator = np.random.RandomState(_seed(forest, f"subsample={forest.estimator.subsample}"))
     n_drawn = max(1, int(forest.estimator.subsample * len(rows)))
 
@@ -194,15 +193,15 @@ def _draws(
 
 @dataclass
 class _HuberTraining(Training):
-    """Leaves with means of residuals that were clipped at a distance from their median.
+    """Leaves with means of residuals, clipped at a distance from their median.
 
-    The distance is a quantile of all absolute residuals, new in each round.
+    The distance is a quantile of all absolute residuals in the round.
     """
 
     quantile: float = 0.9
 
     def begin(self, number: int, scores: Array) -> None:
-        """Find the residuals and the distance."""
+        """Compute the residuals and the distance."""
         super().begin(number, scores)
         self._residual = self.y - scores[:, 0]
         trained = self.weights > 0
@@ -212,7 +211,7 @@ class _HuberTraining(Training):
     def parts(
         self, tree: int, leaf: Array, held: Array, scores: Array
     ) -> tuple[Array, Array | float]:
-        """Return the part of each sample in the value of its leaf."""
+        """Return the contribution of each sample to the value of its leaf."""
         weights, n_leaves = self.h[:, 0], len(held)
         order = np.argsort(leaf, kind="stable")
         order = order[weights[order] > 0]

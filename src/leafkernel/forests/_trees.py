@@ -1,4 +1,4 @@
-"""Trees as plain arrays, and what can be read off them whoever grew them."""
+"""Trees as plain arrays, and functions that work on the trees of any library."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Array = npt.NDArray[Any]
 
 
 class Tree(Protocol):
-    """A tree in the array form that scikit-learn made common: children of -1 make a leaf.
+    """A tree in the array form of scikit-learn. A node with children -1 is a leaf.
 
-    At any other node a value goes left where ``x <= threshold`` and, if it is missing, where
-    ``missing_go_to_left``. A threshold of NaN says that the split is of another kind: by category.
-    Leaves are numbered in the order of their nodes.
+    At other nodes, a value goes left if ``x <= threshold``, and a missing value if
+    ``missing_go_to_left``. A threshold of NaN marks a categorical split. Leaves are numbered in the
+    order of their nodes.
     """
 
     @property
@@ -41,10 +41,10 @@ class Tree(Protocol):
 
 @dataclass(frozen=True)
 class TreeArrays:
-    """A tree of a library that keeps its trees in another form.
+    """A tree of a library with another format, converted to arrays.
 
-    ``categories`` has, for nodes that split by category, codes of categories and whether it is
-    these that go left; all others go to the other side.
+    For each categorical split, ``categories`` contains a set of category codes and whether these go
+    left. All other categories go to the other side.
     """
 
     children_left: Array
@@ -56,24 +56,24 @@ class TreeArrays:
 
 
 def codes_in(bits: npt.NDArray[np.uint32]) -> frozenset[int]:
-    """Return the numbers whose bits are set, 32 to a word, the lowest first."""
+    """Return the positions of the set bits, with 32 bits per word, lowest bit first."""
     octets = np.ascontiguousarray(bits.astype("<u4")).view(np.uint8)
     return frozenset(np.flatnonzero(np.unpackbits(octets, bitorder="little")).tolist())
 
 
 def count_leaves(trees: Sequence[Tree]) -> npt.NDArray[np.int64]:
-    """Return the first leaf of each tree, leaves numbered in the order of their nodes."""
+    """Return the first leaf of each tree. Leaves are numbered in the order of their nodes."""
     sizes = [int((tree.children_left < 0).sum()) for tree in trees]
     return offsets_of(sizes)
 
 
 def offsets_of(sizes: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """Return where each of consecutive pieces begins, and where the last ends."""
+    """Return the start of each of consecutive pieces, followed by the end of the last."""
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
 def global_ids(within_tree: Array, leaf_offsets: Array) -> Array:
-    """Return global leaf ids for leaves numbered from 0 within each tree, shape (n, T)."""
+    """Return global leaf ids for leaves numbered from 0 in each tree, shape (n, T)."""
     kind = leaf_id_type(int(leaf_offsets[-1]))
     ids: Array = within_tree.astype(kind) + leaf_offsets[:-1].astype(kind)
     return ids
@@ -88,7 +88,7 @@ def features_on_paths(trees: Sequence[Tree]) -> tuple[Array, Array]:
         parent = parents(tree)
         nodes = np.flatnonzero(tree.children_left < 0)
         of_leaf = leaf_offsets[t] + np.arange(len(nodes))
-        while True:  # all leaves climb together, one level at a time
+        while True:  # move from all leaves toward the root, one level at a time
             nodes = parent[nodes]
             climbing = nodes >= 0
             if not climbing.any():
@@ -114,14 +114,14 @@ def parents(tree: Tree) -> Array:
 
 
 def weighted_variances(values: Array, counts: Array, leaf_offsets: Array) -> Array:
-    """Return the variance of what each tree adds to a model, shape (T,).
+    """Return the variance of each tree's values over the samples, shape (T,).
 
     Parameters
     ----------
     values : ndarray of shape (L,) or (L, n_outputs)
-        What each leaf adds. Where it adds to several outputs, their variances are summed.
+        Value of each leaf. Variances of several outputs are summed.
     counts : ndarray of shape (L,)
-        How many samples are in each leaf.
+        Number of samples in each leaf.
     leaf_offsets : ndarray of shape (T + 1,)
         First leaf of each tree.
     """

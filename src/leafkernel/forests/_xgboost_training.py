@@ -1,8 +1,8 @@
-"""How XGBoost trains: its losses, base scores, leaf values and draws of samples.
+"""Retrace the training of XGBoost: its losses, base scores, leaf values and draws.
 
-Scores and derivatives are float32, and rounded here as there. A tree's draw of samples begins with
-one number of a Mersenne twister, which other parts of the library use as well. So the next numbers
-are tried one after the other until the values of the leaves follow. Read on XGBoost 2.0.0 to 3.2.0.
+Scores and derivatives are rounded to float32, as in XGBoost. The draw of each tree is seeded by one
+number of a Mersenne Twister, which other parts of the library also use. The next numbers are
+therefore tried until the leaf values match. Checked in XGBoost 2.0.0 to 3.2.0.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from leafkernel.forests._gradients import Training, codes, newton, numbers, targ
 from leafkernel.forests._links import Link
 from leafkernel.forests._losses import Derivatives
 
-# The generator of draws: x <- _TIMES * x modulo 2^63.
+# The generator of the draws: x <- _TIMES * x modulo 2^63.
 _TIMES, _MODULUS = 16807, 1 << 63
-# How many numbers other parts of the library may take between two trees.
+# Largest count of numbers that other parts of the library may take between two trees.
 _MOST_SKIPPED = 128
 _EPSILON = float(np.finfo(np.float32).eps)
 _REFITTED = {"reg:absoluteerror": "medians", "reg:quantileerror": "quantiles"}
@@ -47,18 +47,18 @@ _WEIGH_POSITIVE = (
 
 @dataclass(frozen=True)
 class Trained:
-    """What a model says of its training."""
+    """The training parameters of a model."""
 
     forest: BoostedTrees
-    #: The learner of the JSON form: objective, base score, classes.
+    #: The "learner" of the JSON format: objective, base score, classes.
     learner: Mapping[str, Any]
-    #: Parameters of training; known as long as the model was not written to a file.
+    #: Training parameters. They are lost if the model is written to a file.
     config: Mapping[str, Any]
     #: The output that each tree adds to.
     tree_info: Array
     n_parallel: int
     is_dart: bool
-    #: About the raw scores before the first tree.
+    #: Approximate raw scores before the first tree.
     start: Array
 
     @property
@@ -71,7 +71,7 @@ class Trained:
         booster = self.config.get("learner", {}).get("gradient_booster", {})
         booster = booster.get("gbtree", booster)
         params = booster.get("tree_train_param", {})
-        if not params:  # where older versions keep them
+        if not params:  # older versions store them here
             updater = booster.get("updater", {})
             for part in updater.values() if isinstance(updater, dict) else updater:
                 params = part.get("train_param", params)
@@ -85,7 +85,7 @@ class Trained:
 def retraced_training(
     trained: Trained, y: Any, sample_weight: Any, n_samples: int, objective: Derivatives | None
 ) -> Training:
-    """Return how a model was trained on these samples."""
+    """Return the information needed to retrace the training."""
     forest, name = trained.forest, trained.objective
     values = forest.leaf_values()
     _refuse(trained, objective)
@@ -124,24 +124,23 @@ def _refuse(trained: Trained, objective: Derivatives | None) -> None:
     forest, name = trained.forest, trained.objective
     if trained.is_dart:
         raise Unavailable(
-            f"{forest} has booster='dart', whose trees were trained with others left out, and it "
-            "does not keep which; use 'boosted', or train it with 'gbtree'"
+            f"{forest} has booster='dart' and does not store which trees were dropped in training; "
+            "use 'boosted', or train it with 'gbtree'"
         )
     if name in _REFITTED and objective is None:
         raise Unavailable(
-            f"{forest} has objective={name!r}, which puts {_REFITTED[name]} of residuals into its "
-            "leaves; these are not sums over samples. Use 'boosted', or train with "
-            "'reg:pseudohubererror'"
+            f"the leaf values of {forest} with objective={name!r} are {_REFITTED[name]} of "
+            "residuals, not sums over samples; use 'boosted', or train with 'reg:pseudohubererror'"
         )
     if name.startswith("rank:"):
         raise Unavailable(
-            f"{forest} has objective={name!r}, whose gradients belong to pairs of samples in a "
-            "query; use 'boosted'"
+            f"the gradients of {forest} with objective={name!r} belong to pairs of samples, not to "
+            "single samples; use 'boosted'"
         )
     methods = trained.config.get("learner", {}).get("gradient_booster", {})
     if "gradient_based" in str(methods) and trained.number("subsample", 1.0) < 1:
         raise Unavailable(
-            f"{forest} has sampling_method='gradient_based', whose draws are not recovered; use "
+            f"{forest} has sampling_method='gradient_based', whose draws cannot be reproduced; use "
             "'boosted', or train it with 'uniform'"
         )
 
@@ -149,8 +148,8 @@ def _refuse(trained: Trained, objective: Derivatives | None) -> None:
 def _base_scores(trained: Trained) -> Array:
     """Return the raw scores before the first tree, in float32.
 
-    The link from the base score of a model depends on its loss and on the version of XGBoost. So
-    that one is taken which is nearest to the score of a row without its leaf values.
+    The link function of the stored base score depends on the loss and on the version of XGBoost.
+    The link is chosen that comes closest to the score of a row minus its leaf values.
     """
     params = trained.learner["learner_model_param"]
     told = str(params["base_score"]).strip("[]")
@@ -180,14 +179,14 @@ def _targets(trained: Trained, y: Any, n_samples: int, n_outputs: int) -> tuple[
 
 
 def _named_codes(y: Any, n_samples: int, classes: Array) -> tuple[Array, Array]:
-    """Return the numbers of classes and their names; XGBoost itself takes only numbers."""
+    """Return class indices and class names. XGBoost itself accepts only indices."""
     try:
         return codes(y, n_samples, classes), classes
     except Unavailable:
         names, coded = np.unique(targets(y, n_samples), return_inverse=True)
         if not np.array_equal(classes, np.arange(len(names))):
             raise
-    # Taken as codes in sorted order; if the order was another, the leaf values do not follow.
+    # Assume codes in sorted order. With another order, the check of the leaf values fails.
     return coded.reshape(n_samples).astype(np.intp), names
 
 
@@ -213,28 +212,28 @@ def _derivatives(trained: Trained) -> Derivatives:
     }
     if name not in known:
         raise Unavailable(
-            f"{trained.forest} has objective={name!r}, whose derivatives are not known; pass them "
+            f"the derivatives of objective={name!r} of {trained.forest} are unknown; pass them "
             "with weight_scheme=Gradient(objective=function)"
         )
     return known[name]
 
 
 def _logistic(y: Array, s: Array) -> tuple[Array, Array]:
-    """Return the derivatives of cross entropy, rounded as XGBoost does for large scores."""
+    """Return the derivatives of the cross entropy, rounded as in XGBoost for large scores."""
     p = _losses.expit(s)
     return p - y, np.maximum(p * (1 - p), np.float32(1e-16))
 
 
 def _factor(trained: Trained) -> Callable[[int, Array, Array, Array], Array]:
-    """Return what turns sums of gradients into leaf values."""
+    """Return the function that turns sums of gradients into leaf values."""
     l1, l2 = trained.number("reg_alpha"), trained.number("reg_lambda", 1.0)
     most, least = trained.number("max_delta_step"), trained.number("min_child_weight", 1.0)
     rate = trained.number("learning_rate", 0.3) / trained.n_parallel
 
     def factor(tree: int, G: Array, H: Array, held: Array) -> Array:  # noqa: ARG001
-        # An output that is too light in a leaf of several gets nothing.
+        # In leaves with several outputs, an output below min_child_weight gets 0.
         unit = np.where((held == 0) & (least > H), 0, newton(G, H, l1, l2, most))
-        # Rates of a schedule are not kept.
+        # The model does not store the rates of a schedule, so estimate the rate.
         step = unit * G
         clear = np.isfinite(step) & (np.abs(step) > 1e-3 * np.max(np.abs(step), initial=0))
         found = float(np.median(held[clear] / step[clear])) if clear.any() else rate
@@ -260,7 +259,7 @@ class _FloatTraining(Training):
     def parts(
         self, tree: int, leaf: Array, held: Array, scores: Array
     ) -> tuple[Array, Array | float]:
-        """Return the part of each sample in the value of its leaf, and the leaf's rounding."""
+        """Return the contribution of each sample to its leaf value, and the error of each leaf."""
         if self.subsample >= 1:
             return super().parts(tree, leaf, held, scores)
         all_of = self.g, self.h
@@ -277,9 +276,9 @@ class _FloatTraining(Training):
             self.g, self.h = all_of
         raise Unavailable(
             f"{self.forest} has subsample={self.subsample:.3g}, and the draw of tree {tree} cannot "
-            f"be made again from its seed, {self.seed}. Pass the X, y and sample_weight that it "
-            "was trained on, in the same order, and the model as it was trained, not loaded from "
-            "a file; or train it without subsample"
+            f"be reproduced with the seed {self.seed}. Pass the X, y and sample_weight that it was "
+            "trained on, in the same order, and the model itself, not one loaded from a file; or "
+            "train it without subsample"
         )
 
     def _draw(self, seed: int) -> Array:

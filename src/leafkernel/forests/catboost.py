@@ -1,4 +1,4 @@
-"""CatBoost."""
+"""Adapter for CatBoost."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ NAMES = "CatBoostClassifier, CatBoostRegressor, CatBoostRanker and CatBoost (cat
 
 
 def kinds() -> tuple[type, ...]:
-    """Return the classes that :func:`adapt` takes."""
+    """Return the classes that :func:`adapt` accepts."""
     return (require("catboost", extra="boosting").CatBoost,)
 
 
 def adapt(estimator: Any, **_: int) -> FittedForest:
-    """Return a fitted model of CatBoost as a forest."""
+    """Return the adapter of a fitted CatBoost model."""
     return CatBoostForest(estimator)
 
 
 class CatBoostForest(BoostedTrees):
-    """Trees of CatBoost: one for each round, whose leaves hold a value for each class."""
+    """Trees of CatBoost: one for each round, with a value for each class in each leaf."""
 
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
-        self._model = deepcopy(estimator)  # training it again elsewhere changes nothing
+        self._model = deepcopy(estimator)  # further training has no effect here
         if not estimator.tree_count_:
-            raise ValueError(f"{self} has no trees; train it first.")
+            raise ValueError(f"forest is {self}, which has no trees. Train it first.")
         self.leaf_offsets = offsets_of(np.asarray(estimator.get_tree_leaf_counts(), dtype=np.int64))
 
     def leaves(self, X: Any, *, n_threads: int = 1) -> Array:
@@ -54,19 +54,20 @@ class CatBoostForest(BoostedTrees):
         n_columns = np.shape(X)[1] if not hasattr(X, "shape") else X.shape[1]
         if n_columns != len(names):
             raise ValueError(
-                f"X has {n_columns} columns, but {self} was trained on {len(names)}; give the same."
+                f"X has {n_columns} columns, but {self} was trained on {len(names)}. Pass the same "
+                "columns."
             )
         found = self._model.calc_leaf_indexes(X, thread_count=n_threads)
         return global_ids(found, self.leaf_offsets)
 
     def predicts_numbers(self) -> bool:
         """Return whether the forest is known to be a regressor."""
-        # Not for rankers, whatever they tell scikit-learn.
+        # Rankers also claim to be regressors, but they are not.
         catboost = require("catboost", extra="boosting")
         return isinstance(self.estimator, catboost.CatBoostRegressor)
 
     def leaf_values(self) -> Array:
-        """Return what each leaf adds to the model, shape (L,) or (L, n_classes)."""
+        """Return the value that each leaf adds to the score, shape (L,) or (L, n_classes)."""
         scale = float(self._model.get_scale_and_bias()[0])
         values = scale * np.asarray(self._model.get_leaf_values())
         return values.reshape(int(self.leaf_offsets[-1]), -1)
@@ -74,11 +75,11 @@ class CatBoostForest(BoostedTrees):
     def training(
         self, y: Any, sample_weight: Any, n_samples: int, objective: Derivatives | None
     ) -> Training:
-        """Return how the model was trained on these samples."""
+        """Return the information needed to retrace the training."""
         return retraced_training(self, y, sample_weight, n_samples, objective)
 
     def path_features(self) -> tuple[Array, Array]:
-        """Return (offsets, features): all features of an oblivious tree are on all its paths."""
+        """Return (offsets, features). Every path of an oblivious tree has all its features."""
         try:
             splits_of_trees = self._splits()
         except Unavailable as error:
@@ -96,15 +97,14 @@ class CatBoostForest(BoostedTrees):
         return [_as_arrays(splits) for splits in self._splits()]
 
     def _splits(self) -> list[list[Split]]:
-        """Return what each tree splits on, one split for each of its levels."""
-        with tempfile.TemporaryDirectory() as folder:  # it can be written to a file alone
+        """Return the splits of each tree, one for each level."""
+        with tempfile.TemporaryDirectory() as folder:  # CatBoost writes JSON only to files
             path = Path(folder) / "model.json"
             self._model.save_model(str(path), format="json")
             model = json.loads(path.read_text())
         if "oblivious_trees" not in model:
             raise Unavailable(
-                f"{self} with its grow_policy has paths that are not understood, as those of "
-                "grow_policy='SymmetricTree' are"
+                f"the paths of {self} can be read only with grow_policy='SymmetricTree'"
             )
         info = model["features_info"]
         column = {
@@ -129,18 +129,18 @@ class CatBoostForest(BoostedTrees):
                     of_tree.append((column["categorical_feature"][number], np.nan, False))
                 else:
                     raise Unavailable(
-                        f"{self} splits on statistics of categories ({split['split_type']}), which "
-                        "belong to no single feature"
+                        f"{self} splits on statistics of categories ({split['split_type']}), not "
+                        "on single features"
                     )
             found.append(of_tree)
         return found
 
 
 def _as_arrays(splits: list[Split]) -> TreeArrays:
-    """Return an oblivious tree node by node.
+    """Return the nodes of an oblivious tree.
 
-    Level k has 2^k nodes, numbered by the answers so far: that to split i is bit i, 1 for right.
-    So the leaves, in the order of their nodes, are numbered as CatBoost does.
+    Level k has 2^k nodes. They are numbered by the splits so far: bit i is 1 if split i goes
+    right. The leaves are therefore numbered as in CatBoost.
     """
     depth = len(splits)
     left, right, taken = [], [], []

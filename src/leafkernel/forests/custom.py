@@ -1,4 +1,4 @@
-"""Any other forest: an object that says in which leaf of each tree a sample is."""
+"""Adapter for any object that returns the leaf of each sample in each tree."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from leafkernel.forests.leaves import check_in_bag_weights, check_leaves, number
 
 
 class Forest(Protocol):
-    """What an object must have to be taken as a forest: one method.
+    """Protocol of a custom forest: an object with a method ``leaves(X)``.
 
-    More makes more schemes work, each an optional method:
+    Use it for ensembles that leafkernel does not support. Optional methods make more schemes
+    available:
 
-    * ``in_bag(X, y)`` returns the weight with which each tree was trained on each training sample,
-      shape (n, T), 0 for out of bag: "gap", "oob" and "oob_separable";
-    * ``tree_weights()`` returns nonnegative weights, shape (T,): "boosted";
-    * ``path_features(tree, leaf)`` returns the features on the path to one leaf: "ih";
-    * ``fit(X, y)``, with ``get_params`` as scikit-learn's BaseEstimator has it: an object that is
-      not fitted yet is then cloned and fitted. As in scikit-learn, the names of what fit learns end
-      in an underscore.
+    * ``in_bag(X, y)`` returns the in-bag weight of each training sample in each tree, shape (n, T),
+      with 0 for out-of-bag. Required by "gap", "oob" and "oob_separable".
+    * ``tree_weights()`` returns nonnegative weights of shape (T,). Required by "boosted".
+    * ``path_features(tree, leaf)`` returns the features on the path to a leaf. Required by "ih".
+    * ``fit(X, y)``, together with ``get_params`` as in scikit-learn's BaseEstimator. An unfitted
+      object is then cloned and fitted. The names of fitted attributes must end in an underscore.
 
     Examples
     --------
@@ -42,9 +42,9 @@ class Forest(Protocol):
 
 
 class CustomForest(FittedForest):
-    """A :class:`Forest`, whose leaves are those that its training samples reach.
+    """Adapter for a :class:`Forest`. Its leaves are those that the training samples reach.
 
-    Any other leaf counts as the last of its tree, which is empty: it collides with no sample.
+    Any other leaf is mapped to an extra, empty leaf of its tree, and matches no training sample.
     """
 
     learns_leaves = True
@@ -54,7 +54,7 @@ class CustomForest(FittedForest):
         self._ids: list[Array] = []
 
     def training_leaves(self, X: Any, *, n_threads: int = 1) -> Array:
-        """Return the leaves of the training samples, and learn which there are."""
+        """Return the leaves of the training samples, and store the list of leaves."""
         raw = check_leaves(self.estimator.leaves(X))
         self._n_features = int(np.shape(X)[1])
         self._ids = [np.unique(column) for column in raw.T]
@@ -69,13 +69,13 @@ class CustomForest(FittedForest):
     def in_bag(
         self, X: Any, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1
     ) -> InBag:
-        """Return how the trees were trained on these samples, their own training set."""
+        """Return the in-bag weights of the training samples."""
         if X is None:
-            raise ValueError(f"{self} is asked for the in-bag weights of its samples; pass X.")
+            raise ValueError(f"X is missing, but {self} needs it for the in-bag weights. Pass X.")
         return check_in_bag_weights(self._ask("in_bag", X, y), leaf.shape)
 
     def tree_weights(self, leaf_mass: Array) -> Array:
-        """Return each tree's weight in the ensemble, shape (T,)."""
+        """Return the weight of each tree, shape (T,)."""
         return check_tree_weights(self._ask("tree_weights"), len(self._ids))
 
     def path_features(self) -> tuple[Array, Array]:
@@ -93,8 +93,8 @@ class CustomForest(FittedForest):
             features.dtype.kind not in "iu" or features[0] < 0 or features[-1] >= self._n_features
         ):
             raise ValueError(
-                f"path_features of {self} gave {features.tolist()} for a leaf of tree {tree}; "
-                f"features are whole numbers from 0 to {self._n_features - 1}."
+                f"path_features of {self} must return integers from 0 to {self._n_features - 1}; "
+                f"got {features.tolist()} for a leaf of tree {tree}."
             )
         return features.astype(np.int64)
 

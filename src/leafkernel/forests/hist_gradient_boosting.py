@@ -1,9 +1,9 @@
-"""HistGradientBoosting of scikit-learn.
+"""Adapter for HistGradientBoosting of scikit-learn.
 
-It has no ``apply``. Its own predictor gives the leaves: each tree is copied with the numbers of its
-leaves in the place of their values, and what it predicts is then the leaf. So missing values and
-categories go where they go in ``predict``. All of this is private, read on scikit-learn 1.4.0 to
-1.9.1.
+HistGradientBoosting has no ``apply``. To find the leaves, each tree is copied, and the values of
+its leaves are replaced by their numbers. The copy then predicts the leaf. Missing values and
+categories are handled as in ``predict``. All of this is private API, checked in scikit-learn 1.4.0
+to 1.9.1.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from leafkernel.weighting import leaf_id_type
 
 
 class HistForest(BoostedTrees):
-    """Trees over binned features; one for each class and round."""
+    """Trees on binned features; one for each class and round."""
 
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
-        # A copy, so that fitting the estimator again elsewhere changes nothing.
+        # Copied, so that fitting the estimator again has no effect here.
         self._model = with_own_names(estimator)
         trees = [tree for of_round in estimator._predictors for tree in of_round]
         self._values = [tree.nodes["value"][tree.nodes["is_leaf"] == 1] for tree in trees]
@@ -50,13 +50,13 @@ class HistForest(BoostedTrees):
         return leaf
 
     def leaf_values(self) -> Array:
-        """Return what each leaf adds to the model, shape (L,)."""
+        """Return the value that each leaf adds to the score, shape (L,)."""
         return np.concatenate(self._values)
 
     def training(
         self, y: Any, sample_weight: Any, n_samples: int, objective: Derivatives | None
     ) -> Training:
-        """Return how the model was trained on these samples."""
+        """Return the information needed to retrace the training."""
         model = self.estimator
         coded, labels = sklearn_targets(model, y, n_samples)
         weights = weights_of(sample_weight, n_samples)
@@ -64,7 +64,7 @@ class HistForest(BoostedTrees):
             classes = targets(y, n_samples)
             weights *= compute_sample_weight(model.class_weight, classes)
         if model.do_early_stopping_ and model.validation_fraction is not None:
-            # As the fit does, with the seed that it kept.
+            # Reproduce the split of fit with its stored seed.
             rows = training_rows(
                 n_samples, coded, model, model.validation_fraction, model._random_seed
             )
@@ -101,7 +101,7 @@ class HistForest(BoostedTrees):
         return [_as_arrays(tree, columns) for tree in self._trees]
 
     def categories(self) -> dict[int, list[Any]]:
-        """Return the categories of each feature that has any, which the trees know by number."""
+        """Return the categories of each categorical feature, in the order of their codes."""
         categorical = self._model.is_categorical_
         if categorical is None:
             return {}
@@ -111,7 +111,7 @@ class HistForest(BoostedTrees):
 
 
 def _number_leaves(tree: Any) -> Any:
-    """Return a copy of a tree whose leaves have their numbers for values."""
+    """Return a copy of a tree in which the value of each leaf is its number."""
     nodes = tree.nodes.copy()
     is_leaf = nodes["is_leaf"] == 1
     nodes["value"][is_leaf] = np.arange(is_leaf.sum())

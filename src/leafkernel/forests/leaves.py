@@ -1,4 +1,4 @@
-"""Leaf ids from anywhere: R, Spark, a database, another language."""
+"""Adapter for leaf ids from other sources, such as R, Spark or a database."""
 
 from __future__ import annotations
 
@@ -16,16 +16,24 @@ from leafkernel.weighting import leaf_id_type
 
 
 class RawLeaves(BaseEstimator):
-    """A stand-in for a forest whose "features" are the leaf ids of samples, one column a tree.
+    """Stand-in for a forest whose features are the leaf ids of samples, one column per tree.
 
-    :meth:`leafkernel.ForestProximity.from_leaves` makes one for you.
+    :meth:`leafkernel.ForestProximity.from_leaves` creates it for you.
 
     Parameters
     ----------
     in_bag : array-like of shape (n, T), default=None
-        Weight with which each tree was trained on each training sample, 0 for out of bag.
+        In-bag weight of each training sample in each tree; 0 means out-of-bag.
     tree_weights : array-like of shape (T,), default=None
-        Weight of each tree in its ensemble.
+        Weight of each tree.
+
+    Examples
+    --------
+    >>> from leafkernel import ForestProximity
+    >>> from leafkernel.forests import RawLeaves
+    >>> prox = ForestProximity(RawLeaves(), "uniform").fit([[1, 4], [1, 5], [2, 5]])
+    >>> prox.n_trees_
+    2
     """
 
     def __init__(self, in_bag: Any = None, tree_weights: Any = None) -> None:
@@ -33,7 +41,7 @@ class RawLeaves(BaseEstimator):
         self.tree_weights = tree_weights
 
     def fit(self, X: npt.ArrayLike, y: Any = None) -> RawLeaves:
-        """Learn which leaf ids there are.
+        """Store the leaf ids of each tree.
 
         Parameters
         ----------
@@ -44,7 +52,7 @@ class RawLeaves(BaseEstimator):
         Returns
         -------
         RawLeaves
-            Itself, fitted.
+            The fitted object itself.
         """
         leaves = check_leaves(X)
         self.n_features_in_ = leaves.shape[1]
@@ -53,17 +61,17 @@ class RawLeaves(BaseEstimator):
 
 
 class RawLeavesForest(FittedForest):
-    """The leaves of a fitted :class:`RawLeaves`.
+    """Adapter for a fitted :class:`RawLeaves`.
 
-    An id that no training sample has in a tree gets that tree's last leaf, which is empty: it
-    collides with no training sample.
+    An id that no training sample has in a tree is mapped to an extra, empty leaf of that tree, and
+    matches no training sample.
     """
 
     learns_leaves = True
 
     def __init__(self, estimator: RawLeaves) -> None:
         self.estimator = estimator
-        # A copy, so that fitting the estimator again elsewhere changes nothing.
+        # Copied, so that fitting the estimator again has no effect here.
         self._ids = [np.array(ids) for ids in estimator.leaf_ids_]
         self.leaf_offsets = offsets_of([len(ids) + 1 for ids in self._ids])
 
@@ -75,27 +83,27 @@ class RawLeavesForest(FittedForest):
     def in_bag(
         self, X: Any, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1
     ) -> InBag:
-        """Return the in-bag weights that were given."""
+        """Return the in-bag weights passed by the user."""
         if self.estimator.in_bag is None:
-            raise Unavailable("from_leaves was given none; pass in_bag=... or use 'kerf'")
+            raise Unavailable("from_leaves got none; pass in_bag=... or use 'kerf'")
         return check_in_bag_weights(self.estimator.in_bag, leaf.shape)
 
     def tree_weights(self, leaf_mass: Array) -> Array:
-        """Return the tree weights that were given."""
+        """Return the tree weights passed by the user."""
         if self.estimator.tree_weights is None:
-            raise Unavailable("from_leaves was given none; pass tree_weights=... or use 'uniform'")
+            raise Unavailable("from_leaves got none; pass tree_weights=... or use 'uniform'")
         return check_tree_weights(self.estimator.tree_weights, len(self._ids))
 
     def path_features(self) -> tuple[Array, Array]:
-        """Refuse: leaf ids do not tell how they were reached."""
-        raise Unavailable("leaf ids alone do not tell the paths of their trees; use 'kerf'")
+        """Raise an error: leaf ids contain no paths."""
+        raise Unavailable("leaf ids contain no paths; use 'kerf'")
 
     def __str__(self) -> str:
         return "from_leaves"
 
 
 def number_leaves(raw: Array, known_ids: list[Array], leaf_offsets: Array) -> Array:
-    """Return global leaf ids for ids as they came; those not known get the last of their tree."""
+    """Return global leaf ids. Unknown ids are mapped to the last leaf of their tree."""
     leaf = np.empty(raw.shape, dtype=leaf_id_type(int(leaf_offsets[-1])))
     for t, ids in enumerate(known_ids):
         place = np.searchsorted(ids, raw[:, t])
@@ -105,27 +113,46 @@ def number_leaves(raw: Array, known_ids: list[Array], leaf_offsets: Array) -> Ar
 
 
 def check_in_bag_weights(in_bag: Any, shape: tuple[int, ...]) -> InBag:
-    """Return a copy of in-bag weights as they were given, or say what is wrong with them."""
+    """Return a validated copy of in-bag weights."""
     refuse_masked("in_bag", in_bag)
     weights = np.array(in_bag)
     if weights.dtype.kind not in "buif":
         raise TypeError(f"in_bag must be numeric; got dtype {weights.dtype}.")
     if weights.shape != shape:
         raise ValueError(
-            f"in_bag has shape {weights.shape}, but leaves has {shape}; give one weight for each "
-            "sample and tree."
+            f"in_bag has shape {weights.shape}, but leaves has shape {shape}. Pass one weight for "
+            "each sample and tree."
         )
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
         raise ValueError("in_bag must be finite and nonnegative.")
-    if weights.dtype.kind == "b":  # drawn or not: counts like any other
+    if weights.dtype.kind == "b":  # booleans are counts of 0 and 1
         weights = weights.astype(np.uint8)
     return InBag(weights, weights == 0)
 
 
 def check_leaves(leaves: Any, *, n_trees: int | None = None) -> npt.NDArray[np.int64]:
-    """Return leaf ids as int64 of shape (n, T), or say what is wrong with them."""
+    """Return validated leaf ids as int64.
+
+    Parameters
+    ----------
+    leaves : array-like of int of shape (n, T)
+        Leaf ids.
+    n_trees : int, default=None
+        Expected number of columns.
+
+    Returns
+    -------
+    ndarray of int64 of shape (n, T)
+        The leaf ids.
+
+    Examples
+    --------
+    >>> from leafkernel.forests import check_leaves
+    >>> check_leaves([[0.0, 1.0], [1.0, 1.0]]).tolist()
+    [[0, 1], [1, 1]]
+    """
     if issparse(leaves):
-        raise TypeError("leaves is a sparse matrix, but every entry is a leaf id; give it dense.")
+        raise TypeError("leaves must be a dense array; got a sparse matrix. Use leaves.toarray().")
     refuse_masked("leaves", leaves)
     array = np.asarray(leaves)
     if array.ndim != 2:
@@ -133,23 +160,25 @@ def check_leaves(leaves: Any, *, n_trees: int | None = None) -> npt.NDArray[np.i
             f"leaves must have shape (n_samples, n_trees); got an array of shape {array.shape}."
         )
     if 0 in array.shape:
-        raise ValueError(f"leaves is empty: found shape {array.shape}, need at least (1, 1).")
+        raise ValueError(
+            f"leaves is empty: its shape is {array.shape}. Pass at least one sample and one tree."
+        )
     if n_trees is not None and array.shape[1] != n_trees:
         raise ValueError(
-            f"leaves has {array.shape[1]} columns, but the kernel has {n_trees} trees; give the "
-            "leaf of each sample in every tree."
+            f"leaves has {array.shape[1]} columns, but there are {n_trees} trees. Pass one column "
+            "for each tree."
         )
     if array.dtype.kind == "f":
         if not np.isfinite(array).all() or (array != np.floor(array)).any():
-            raise ValueError("leaves must be whole numbers; found fractions, NaN or infinity.")
+            raise ValueError("leaves must be integers; found fractions, NaN or infinity.")
     elif array.dtype.kind not in "iu":
         raise TypeError(f"leaves must be integers; got dtype {array.dtype}.")
-    # From this number on, neighboring whole numbers are the same float.
+    # Floats from this limit on cannot represent every integer.
     limit = 2 ** (np.finfo(array.dtype).nmant + 1) if array.dtype.kind == "f" else 2**63
     if int(array.max()) >= min(limit, 2**63):
         raise ValueError(
-            f"leaves holds the id {int(array.max())}, but ids of type {array.dtype} run together "
-            f"from {min(limit, 2**63)} on; give integers, or number the leaves of each tree from 0."
+            f"leaves contains the id {int(array.max())}, but ids of dtype {array.dtype} must be "
+            f"below {min(limit, 2**63)}. Pass integers, or number the leaves of each tree from 0."
         )
     if (array < 0).any():
         raise ValueError(f"leaves must be nonnegative; found {array.min()}.")

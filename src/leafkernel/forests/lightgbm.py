@@ -1,4 +1,4 @@
-"""LightGBM: the scikit-learn interface and native boosters."""
+"""Adapter for LightGBM: the scikit-learn interface and native boosters."""
 
 from __future__ import annotations
 
@@ -25,49 +25,49 @@ from leafkernel.forests._trees import (
     offsets_of,
 )
 
-# A line of the parameters that a model file ends with.
+# A parameter line at the end of a model file.
 _PARAMETER = re.compile(r"^\[(\w+): (.*)\]$", re.MULTILINE)
 
-# What LightGBM counts as missing.
+# Codes of LightGBM for the values that count as missing.
 _NOTHING, _ZERO = 0, 1
 
 NAMES = "LGBMClassifier, LGBMRegressor, LGBMRanker and Booster (lightgbm)"
 
 
 def kinds() -> tuple[type, ...]:
-    """Return the classes that :func:`adapt` takes."""
+    """Return the classes that :func:`adapt` accepts."""
     lightgbm = require("lightgbm", extra="boosting")
     return lightgbm.LGBMModel, lightgbm.Booster
 
 
 def adapt(estimator: Any, **_: int) -> FittedForest:
-    """Return a fitted model of LightGBM as a forest."""
+    """Return the adapter of a fitted LightGBM model."""
     return LightGBMForest(estimator, getattr(estimator, "booster_", estimator))
 
 
 class LightGBMForest(BoostedTrees):
-    """Trees of LightGBM: one for each class and round, those rounds that ``predict`` uses."""
+    """Trees of LightGBM: one for each class and round, up to the best round."""
 
     def __init__(self, estimator: Any, booster: Any) -> None:
         self.estimator = estimator
-        # The form of a model file: arrays for each tree. Like predict, it stops at the best round.
+        # The text of a model file: arrays for each tree. Like predict, it stops at the best round.
         text = booster.model_to_string()
         header, *trees = text.partition("\nend of trees")[0].split("\nTree=")
         if not trees:
-            raise ValueError(f"{self} has no trees; train it first.")
+            raise ValueError(f"forest is {self}, which has no trees. Train it first.")
         self._averages = "average_output" in header.splitlines()
         read = [_read(tree) for tree in trees]
         self._trees = [_as_arrays(tree) for tree in read]
         self._values = [_numbers(tree["leaf_value"], np.float64) for tree in read]
         self._linear = any(tree.get("is_linear") == "1" for tree in read)
-        # A copy, so that training the model further elsewhere changes nothing.
+        # Copied, so that further training of the model has no effect here.
         self._categories = _read_categories(header, booster.pandas_categorical)
         self._booster = require("lightgbm", extra="boosting").Booster(model_str=text)
         self._n_outputs = int(booster.num_model_per_iteration())
         self._rounds = len(trees) // self._n_outputs
         self._shrinkage = np.array([float(tree.get("shrinkage", 1)) for tree in read])
         self._objective = _read(header).get("objective", "")
-        # The text lists them all; LightGBM 4.0 forgets a few, which the booster may remember.
+        # The text lists the parameters. LightGBM 4.0 omits some; the booster may have them.
         given = getattr(booster, "params", None) or {}
         self._params = {
             **{name: str(int(v) if isinstance(v, bool) else v) for name, v in given.items()},
@@ -79,9 +79,9 @@ class LightGBMForest(BoostedTrees):
         """Return the leaf that each sample reaches in each tree, shape (n, T)."""
         names = self._booster.feature_name()
         if names != [f"Column_{i}" for i in range(len(names))]:
-            # It puts underscores for the blanks in names.
+            # LightGBM replaces whitespace in names by underscores.
             check_names(names, ["_".join(n.split()) for n in column_names(X)], str(self))
-        if not (issparse(X) or hasattr(X, "iloc")):  # pandas keeps its categories
+        if not (issparse(X) or hasattr(X, "iloc")):  # data frames are passed on with categories
             X = np.asarray(X)
         if X.shape[0] == 0:
             return global_ids(np.zeros((0, len(self._trees))), self.leaf_offsets)
@@ -89,18 +89,18 @@ class LightGBMForest(BoostedTrees):
         return global_ids(found.reshape(X.shape[0], len(self._trees)), self.leaf_offsets)
 
     def leaf_values(self) -> Array:
-        """Return what each leaf adds to the model, shape (L,)."""
+        """Return the value that each leaf adds to the score, shape (L,)."""
         if self._linear:
             raise Unavailable(
-                f"{self} has linear_tree=True, whose leaves add more than one value; give weights "
-                "of your own with Boosted(tree_weights=...), or use 'uniform'"
+                f"{self} has linear_tree=True, so its leaves have no constant value; pass your own "
+                "weights with Boosted(tree_weights=...), or use 'uniform'"
             )
         return np.concatenate(self._values) / (self._rounds if self._averages else 1)
 
     def training(
         self, y: Any, sample_weight: Any, n_samples: int, objective: Derivatives | None
     ) -> Training:
-        """Return how the model was trained on these samples."""
+        """Return the information needed to retrace the training."""
         return retraced_training(
             Trained(
                 self,
@@ -126,11 +126,11 @@ class LightGBMForest(BoostedTrees):
         return self._trees
 
     def categories(self) -> dict[int, list[Any]]:
-        """Return the categories of pandas columns, which the trees know by number."""
+        """Return the categories of pandas columns, in the order of their codes."""
         return self._categories
 
     def draws_samples(self) -> bool:
-        """Return whether the trees were grown apart: ``boosting_type="rf"``."""
+        """Return whether the trees were trained independently: ``boosting_type="rf"``."""
         return self._averages
 
 
@@ -144,7 +144,7 @@ def _numbers(text: str, dtype: Any) -> Array:
 
 
 def _as_arrays(tree: dict[str, str]) -> TreeArrays:
-    """Return a tree as arrays: inner nodes, then the leaves in their order."""
+    """Return a tree as arrays: inner nodes first, then the leaves in their order."""
     n_leaves = int(tree["num_leaves"])
 
     def of_inner(name: str, dtype: Any = np.int64) -> Array:
@@ -153,14 +153,15 @@ def _as_arrays(tree: dict[str, str]) -> TreeArrays:
     def with_leaves(inner: Array) -> Array:
         return np.concatenate([inner, np.full(n_leaves, -1, dtype=inner.dtype)])
 
-    def child(name: str) -> Array:  # leaf k is written as -k - 1
+    def child(name: str) -> Array:  # leaf k is stored as -k - 1
         inner = of_inner(name)
         return with_leaves(np.where(inner < 0, n_leaves - 2 - inner, inner))
 
-    # Bits of the decision type: by category; missing values go left; what counts as missing.
+    # Bits of the decision type: categorical split; missing values go left; kind of missing values.
     kind, threshold = of_inner("decision_type"), of_inner("threshold", np.float64)
     missing = (kind >> 2) & 3
-    # What is no missing value is read as 0; where 0 itself is missing, no threshold tells all.
+    # Without missing values, NaN is read as 0. If 0 counts as missing, no threshold describes the
+    # split.
     missing_left = np.where(missing == _NOTHING, threshold >= 0, (kind & 2) > 0)
     by_category = np.flatnonzero(kind & 1)
     begins, bits = of_inner("cat_boundaries"), of_inner("cat_threshold", np.uint32)
@@ -180,9 +181,9 @@ def _as_arrays(tree: dict[str, str]) -> TreeArrays:
 
 
 def _read_categories(header: str, of_pandas: list[list[Any]] | None) -> dict[int, list[Any]]:
-    """Return the categories of each feature that has any, as pandas named them."""
+    """Return the categories of each categorical feature, as named in pandas."""
     infos = _read(header).get("feature_infos", "").split()
-    # Numbers have "[low:high]", categories "0:1:2", columns without any split "none".
+    # Numeric features have "[low:high]", categorical ones "0:1:2", unused ones "none".
     features = [f for f, info in enumerate(infos) if not info.startswith("[") and info != "none"]
     if not of_pandas or len(of_pandas) != len(features):
         return {}

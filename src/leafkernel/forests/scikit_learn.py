@@ -1,8 +1,8 @@
-"""Tree ensembles of scikit-learn, and of packages that build on its trees.
+"""Adapters for tree ensembles of scikit-learn and of packages that use its trees.
 
-Whatever keeps its trees as ``tree_`` works by the same path: imbalanced-learn, scikit-survival and
-quantile-forest subclass these classes. HistGradientBoosting keeps them otherwise and has a file of
-its own.
+They work for every ensemble that stores its trees as ``tree_``, so also for imbalanced-learn,
+scikit-survival and quantile-forest. HistGradientBoosting stores its trees in another form and has
+its own module.
 """
 
 from __future__ import annotations
@@ -43,8 +43,7 @@ from leafkernel.forests._trees import Tree, count_leaves, features_on_paths, wei
 from leafkernel.forests.hist_gradient_boosting import HistForest
 from leafkernel.weighting import leaf_id_type
 
-# Not exported: the classes that all forests of trees grown apart, and all of boosted trees, derive
-# from, scikit-survival's too.
+# The private base classes of all bagged forests and all boosted trees, including scikit-survival's.
 _BaseForest = next(cls for cls in RandomForestClassifier.__mro__ if cls.__name__ == "BaseForest")
 _BOOSTED = next(
     cls for cls in GradientBoostingClassifier.__mro__ if cls.__name__ == "BaseGradientBoosting"
@@ -59,13 +58,13 @@ NAMES = (
 
 
 def kinds() -> tuple[type, ...]:
-    """Return the classes that :func:`adapt` takes."""
+    """Return the classes that :func:`adapt` accepts."""
     survival = getattr(sys.modules.get("sksurv.tree"), "SurvivalTree", BaseDecisionTree)
     return (_BaseForest, _BOOSTED, *_BAGGING, *_ADABOOST, *_HIST, BaseDecisionTree, survival)
 
 
 def adapt(estimator: Any, *, n_threads: int = 1) -> FittedForest:
-    """Return a fitted ensemble of scikit-learn as a forest."""
+    """Return the adapter of a fitted ensemble of scikit-learn."""
     if isinstance(estimator, _BaseForest):
         return BaggedForest(estimator, n_threads)
     if isinstance(estimator, _BOOSTED):
@@ -80,10 +79,10 @@ def adapt(estimator: Any, *, n_threads: int = 1) -> FittedForest:
 
 
 class _TreesOfSklearn(FittedForest):
-    """Trees in the array form that scikit-learn keeps.
+    """Trees in the array form of scikit-learn.
 
-    Fitting the estimator again elsewhere changes nothing here: the nodes are copied, and a copy of
-    the estimator checks the columns of X.
+    The nodes are copied, and a copy of the estimator validates X. Fitting the estimator again has
+    no effect here.
     """
 
     def __init__(self, estimator: Any, trees: Sequence[Any], n_threads: int) -> None:
@@ -91,7 +90,7 @@ class _TreesOfSklearn(FittedForest):
         self._checker = _without_trees(estimator)
         self._table = RouteTable.pack(trees, estimator.n_features_in_, n_threads=n_threads)
         self._kept = deepcopy(list(trees)) if self._table is None else []
-        # Leaves are numbered in the order of their nodes: global ids that grow with the tree.
+        # Leaves are numbered in the order of their nodes, tree after tree.
         self.leaf_offsets = (
             count_leaves(self._kept) if self._table is None else self._table.leaf_offsets
         )
@@ -109,7 +108,7 @@ class _TreesOfSklearn(FittedForest):
 
     @abstractmethod
     def validate(self, X: Any) -> Any:
-        """Return X as the float32 array or CSR matrix that the trees take, or refuse it."""
+        """Return X as a float32 array or CSR matrix, or raise an error if it is invalid."""
 
     def path_features(self) -> tuple[Array, Array]:
         """Return (offsets, features): the distinct features on the path to each leaf, ascending."""
@@ -124,13 +123,13 @@ class _TreesOfSklearn(FittedForest):
 
 
 class BaggedForest(_TreesOfSklearn):
-    """RandomForest, ExtraTrees and the like: trees grown apart, perhaps on draws of the samples."""
+    """RandomForest, ExtraTrees and similar: independent trees, with or without a bootstrap."""
 
     def __init__(self, estimator: Any, n_threads: int = 1) -> None:
         super().__init__(estimator, [_tree_of(tree) for tree in estimator.estimators_], n_threads)
 
     def for_workers(self) -> FittedForest:
-        """Return the forest with its table to route by, and with the seeds of its trees alone."""
+        """Return a copy with the routing table and the seeds of the trees, without their nodes."""
         if self._table is None:
             return self
         seeds = copy(self.estimator)
@@ -140,14 +139,14 @@ class BaggedForest(_TreesOfSklearn):
         return other
 
     def validate(self, X: Any) -> Any:
-        """Return X as the float32 array or CSR matrix that the trees take, or refuse it."""
-        # Private, and what predict and apply begin with: read on scikit-learn 1.4.0 to 1.9.1.
+        """Return X as a float32 array or CSR matrix, or raise an error if it is invalid."""
+        # Private API that predict and apply call first; checked in scikit-learn 1.4.0 to 1.9.1.
         return self._checker._validate_X_predict(X)
 
     def in_bag(
         self, X: Any, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1
     ) -> InBag:
-        """Return how the trees were trained on these samples, their own training set."""
+        """Return the in-bag weights of the training samples."""
         self._refuse_without_bootstrap()
         forest, n_samples = self.estimator, leaf.shape[0]
         return recover_in_bag(forest, y, sample_weight, n_samples, n_threads=n_threads)
@@ -155,7 +154,7 @@ class BaggedForest(_TreesOfSklearn):
     def in_bag_of_trees(
         self, trees: slice, y: Any, sample_weight: Any, n_samples: int, *, n_threads: int = 1
     ) -> InBag:
-        """Return how some trees were trained on all samples, without drawing for the others."""
+        """Return the in-bag weights of all training samples in some trees only."""
         self._refuse_without_bootstrap()
         some = copy(self.estimator)
         for name in ("estimators_", "samplers_"):
@@ -177,82 +176,85 @@ class BaggedForest(_TreesOfSklearn):
             )
 
     def check_in_bag(self, masses: Array, *, n_threads: int = 1) -> None:
-        """Refuse in-bag weights that do not add up to what the trees recorded in their leaves."""
+        """Raise an error if the in-bag weights in each leaf do not match the fitted trees."""
         check_leaf_masses(self.estimator, masses, self.leaf_offsets, n_threads=n_threads)
 
     def tree_weights(self, leaf_mass: Array) -> Array:
-        """Refuse: the trees of a bagged forest all count alike."""
+        """Raise an error: all trees of a bagged forest have the same weight."""
         raise Unavailable(_all_alike(self))
 
 
 class BoostedForest(_TreesOfSklearn, BoostedTrees):
-    """GradientBoosting: trees grown one after the other; one for each class and round."""
+    """GradientBoosting: one tree for each class and round."""
 
     def __init__(self, estimator: Any, n_threads: int = 1) -> None:
         super().__init__(estimator, _trees_of_rounds(estimator), n_threads)
 
     def validate(self, X: Any) -> Any:
-        """Return X as the float32 array or CSR matrix that the trees take, or refuse it."""
-        return check_numbers(self._checker, X)  # apply() looks at neither names nor NaN
+        """Return X as a float32 array or CSR matrix, or raise an error if it is invalid."""
+        return check_numbers(self._checker, X)  # apply() checks neither names nor NaN
 
     def leaf_values(self) -> Array:
-        """Return what each leaf adds to the model, shape (L,)."""
-        if getattr(self.estimator, "dropout_rate", 0) > 0:  # scikit-survival's
+        """Return the value that each leaf adds to the score, shape (L,)."""
+        if getattr(self.estimator, "dropout_rate", 0) > 0:  # scikit-survival
             raise Unavailable(
-                f"{self} with dropout_rate does not tell what its trees add in the end; give "
-                "weights of your own with Boosted(tree_weights=...), or use 'uniform'"
+                f"{self} with dropout_rate does not provide the final values of its trees; pass "
+                "your own weights with Boosted(tree_weights=...), or use 'uniform'"
             )
         trees = _trees_of_rounds(self.estimator)
         values = [tree.value[tree.children_left < 0, 0, 0] for tree in trees]
         return np.concatenate(values) * float(self.estimator.learning_rate)
 
     def tree_weights(self, leaf_mass: Array) -> Array:
-        """Return the variance over the training samples of what each tree adds to the model."""
-        if self.estimator.subsample < 1.0:  # they counted only their draws: X must do
+        """Return the variance of each tree's values over the training samples, shape (T,)."""
+        if self.estimator.subsample < 1.0:  # the trees counted only their own draws, so use X
             return super().tree_weights(leaf_mass)
         trees = _trees_of_rounds(self.estimator)
         counts = [tree.n_node_samples[tree.children_left < 0] for tree in trees]
-        # The trees counted all training samples, whatever X holds.
+        # The trees counted all training samples, even if X contains others.
         return weighted_variances(self.leaf_values(), np.concatenate(counts), self.leaf_offsets)
 
     def training(
         self, y: Any, sample_weight: Any, n_samples: int, objective: Derivatives | None
     ) -> Training:
-        """Return how the model was trained on these samples."""
+        """Return the information needed to retrace the training."""
         return gradient_boosting(self, y, sample_weight, n_samples, objective)
 
 
 class SingleTree(_TreesOfSklearn):
-    """A DecisionTree or ExtraTree alone."""
+    """A single DecisionTree or ExtraTree."""
 
     def __init__(self, estimator: Any, n_threads: int = 1) -> None:
         super().__init__(estimator, [_tree_of(estimator)], n_threads)
 
     def validate(self, X: Any) -> Any:
-        """Return X as the float32 array or CSR matrix that the tree takes, or refuse it."""
+        """Return X as a float32 array or CSR matrix, or raise an error if it is invalid."""
         return self._checker._validate_X_predict(X, check_input=True)
 
     def in_bag(
         self, X: Any, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1
     ) -> InBag:
-        """Refuse: no sample is out of bag."""
-        raise Unavailable(f"{self} is one tree that saw every sample; use 'kerf' or 'uniform'")
+        """Raise an error: no sample is out-of-bag."""
+        raise Unavailable(
+            f"{self} is one tree that was trained on every sample; use 'kerf' or 'uniform'"
+        )
 
     def tree_weights(self, leaf_mass: Array) -> Array:
-        """Refuse: there is nothing to weigh against."""
-        raise Unavailable(f"{self} is one tree, and weighs all; use 'uniform'")
+        """Raise an error: there is only one tree."""
+        raise Unavailable(f"{self} is one tree; use 'uniform'")
 
 
 class _TreesOfOthers(_TreesOfSklearn):
-    """Ensembles of any estimator, here of trees."""
+    """Ensembles that accept any base estimator, here with trees as base estimators."""
 
     def __init__(self, estimator: Any, n_threads: int = 1) -> None:
         members = [_without_sampler(member) for member in estimator.estimators_]
         for member in members:
             if not isinstance(member, BaseDecisionTree):
                 raise TypeError(
-                    f"{describe(estimator)} holds {describe(member)}, which is no tree; build it "
-                    "of DecisionTree or ExtraTree, or give one of its members as the forest."
+                    f"forest is {describe(estimator)} with {describe(member)} as base estimator, "
+                    "which is not a tree. Use DecisionTree or ExtraTree as base estimator, or pass "
+                    "one of its members as the forest."
                 )
         self._first = members[0]
         whole = [np.arange(estimator.n_features_in_)] * len(members)
@@ -261,57 +263,57 @@ class _TreesOfOthers(_TreesOfSklearn):
         super().__init__(estimator, trees, n_threads)
 
     def validate(self, X: Any) -> Any:
-        """Return X as the float32 array or CSR matrix that the trees take, or refuse it."""
-        # Private, and what the trees' own predict asks: read on scikit-learn 1.4.0 to 1.9.1.
+        """Return X as a float32 array or CSR matrix, or raise an error if it is invalid."""
+        # Private API that the trees' predict calls; checked in scikit-learn 1.4.0 to 1.9.1.
         missing = self._first._support_missing_values(X)
         return check_numbers(self._checker, X, missing=missing)
 
 
 class BaggingOfTrees(_TreesOfOthers):
-    """Bagging of trees and IsolationForest: draws of samples, and of features for each tree."""
+    """Bagging of trees and IsolationForest: each tree draws samples and features."""
 
     def in_bag(
         self, X: Any, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1
     ) -> InBag:
-        """Return how the trees were trained on these samples, their own training set."""
+        """Return the in-bag weights of the training samples."""
         if isinstance(self.estimator.estimators_[0], Pipeline):
             raise Unavailable(
-                f"{self} resamples inside of its draws, which is not recovered; use 'kerf', or "
+                f"{self} resamples within its draws, which cannot be recovered; use 'kerf', or "
                 "BalancedRandomForestClassifier"
             )
         return recover_bagging(self.estimator, sample_weight, leaf.shape[0])
 
     def check_in_bag(self, masses: Array, *, n_threads: int = 1) -> None:
-        """Refuse in-bag weights that do not add up to what the trees recorded in their leaves."""
+        """Raise an error if the in-bag weights in each leaf do not match the fitted trees."""
         check_leaf_masses(self.estimator, masses, self.leaf_offsets, n_threads=n_threads)
 
     def tree_weights(self, leaf_mass: Array) -> Array:
-        """Refuse: the trees all count alike."""
+        """Raise an error: all trees have the same weight."""
         raise Unavailable(_all_alike(self))
 
 
 class AdaBoostOfTrees(_TreesOfOthers):
-    """AdaBoost of trees: each with its weight in the vote."""
+    """AdaBoost of trees: each tree has a weight in the vote."""
 
     def in_bag(
         self, X: Any, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1
     ) -> InBag:
-        """Refuse: boosting has no bootstrap to recover."""
+        """Raise an error: AdaBoost does not store its sample weights or draws."""
         raise Unavailable(
-            f"{self} has none: it weighs the samples anew for each tree, or draws them by such "
-            "weights, and keeps neither; use 'boosted', 'kerf' or 'uniform'"
+            f"{self} has none: it reweights the samples for each tree and does not store these "
+            "weights; use 'boosted', 'kerf' or 'uniform'"
         )
 
     def tree_weights(self, leaf_mass: Array) -> Array:
         """Return the weights of the trees in the vote."""
-        # The array is as long as the number of trees asked for, of which some may be missing.
+        # The array has n_estimators entries, but training may stop with fewer trees.
         weights: Array = self.estimator.estimator_weights_[: len(self.estimator.estimators_)]
         return weights.astype(np.float64)
 
 
 @dataclass(frozen=True)
 class _TreeOnFeatures:
-    """A tree grown on some of the features, renamed to those of the whole."""
+    """A tree trained on some of the features, with the feature indices of the full X."""
 
     node_count: int
     children_left: Array
@@ -328,7 +330,7 @@ class _TreeOnFeatures:
 
 
 def _without_sampler(member: Any) -> Any:
-    """Return the tree behind a sampler of imbalanced-learn, which has a part in fitting alone."""
+    """Return the tree behind a sampler of imbalanced-learn, which is used only in fitting."""
     if isinstance(member, Pipeline) and not any(
         hasattr(step, "transform") for _, step in member.steps[:-1]
     ):
@@ -340,15 +342,15 @@ def _on_features(tree: Any, features: Any) -> _TreeOnFeatures:
     features = np.asarray(features)
     if features.dtype.kind not in "iu":
         raise ValueError(
-            f"estimators_features_ must hold numbers of columns; got dtype {features.dtype}. The "
-            "model is damaged; load or fit it again."
+            f"estimators_features_ must contain column indices; got dtype {features.dtype}. The "
+            "model is damaged. Load or fit it again."
         )
     inner = tree.children_left >= 0
     split_on = tree.feature[inner]
     if split_on.size and not 0 <= split_on.min() <= split_on.max() < len(features):
         raise ValueError(
-            "a tree splits on a feature that its ensemble did not give to it. The model is "
-            "damaged; load or fit it again."
+            "A tree splits on a feature that is not in estimators_features_. The model is "
+            "damaged. Load or fit it again."
         )
     renamed = np.full_like(tree.feature, -1)
     renamed[inner] = features[split_on]
@@ -365,38 +367,38 @@ def _on_features(tree: Any, features: Any) -> _TreeOnFeatures:
 
 
 def _tree_of(member: Any) -> Tree:
-    """Return the tree that a fitted estimator keeps, of no other type than scikit-learn's."""
+    """Return the tree of a fitted estimator. It must be scikit-learn's own Tree."""
     tree = member.tree_
     if type(tree) is not SklearnTree:
         raise TypeError(
-            f"{describe(member)} keeps a {type(tree).__name__} as its tree_, not a Tree of "
-            "scikit-learn; was the model damaged?"
+            f"tree_ of {describe(member)} must be a Tree of scikit-learn; got "
+            f"{type(tree).__name__}. The model may be damaged. Load or fit it again."
         )
     return tree  # type: ignore[no-any-return]
 
 
 def _without_nodes(member: Any) -> Any:
-    """Return a copy of a tree that knows its seed and its parameters, and no more."""
+    """Return a copy of a tree with its seed and parameters, without its nodes."""
     seed = copy(member)
     vars(seed).pop("tree_", None)
     return seed
 
 
 def _trees_of_rounds(boosting: Any) -> list[Any]:
-    """Return the trees of GradientBoosting, round after round."""
+    """Return the trees of GradientBoosting, in the order of the rounds."""
     return [_tree_of(tree) for tree in boosting.estimators_.ravel()]
 
 
 def _without_trees(estimator: Any) -> Any:
-    """Return a copy of an ensemble that can still check the columns of X, and keeps no more."""
+    """Return a copy of an ensemble that can still validate X, but does not keep the trees."""
     checker = with_own_names(estimator)
     if hasattr(checker, "estimators_"):
-        checker.estimators_ = estimator.estimators_[:1]  # it is asked about missing values
+        checker.estimators_ = estimator.estimators_[:1]  # needed to check missing values
     return checker
 
 
 def _all_alike(forest: FittedForest) -> str:
     return (
-        f"{forest} averages its trees, so they have none; use 'uniform', or give weights of your "
-        "own with Boosted(tree_weights=...)"
+        f"{forest} averages its trees, so they have none; use 'uniform', or pass your own weights "
+        "with Boosted(tree_weights=...)"
     )

@@ -1,4 +1,4 @@
-"""Forests inside of something else: pipelines, searches, frozen estimators."""
+"""Adapters for forests inside pipelines, searches and frozen estimators."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from leafkernel.forests._trees import Tree
 
 
 def unfreeze(estimator: Any) -> Any:
-    """Return what a FrozenEstimator holds, and anything else as it is."""
+    """Return the estimator in a FrozenEstimator. Return other estimators unchanged."""
     if FrozenEstimator is not None and isinstance(estimator, FrozenEstimator):
         return unfreeze(estimator.estimator)
     return estimator
 
 
 def innermost(estimator: Any) -> Any:
-    """Return the estimator that is to grow or has grown the trees."""
+    """Return the estimator that grows the trees."""
     estimator = unfreeze(estimator)
     if isinstance(estimator, BaseSearchCV):
         return innermost(getattr(estimator, "best_estimator_", estimator.estimator))
@@ -44,7 +44,7 @@ def innermost(estimator: Any) -> Any:
 
 
 def weights_for(estimator: Any, sample_weight: Any) -> dict[str, Any]:
-    """Return the argument of fit that takes sample weights, if any, to the forest inside."""
+    """Return the fit parameter that passes sample weights to the inner forest."""
     if sample_weight is None:
         return {}
     way = ""
@@ -58,12 +58,12 @@ def weights_for(estimator: Any, sample_weight: Any) -> dict[str, Any]:
 
 
 def adapt(estimator: Any, adapt_inner: Callable[[Any], FittedForest]) -> FittedForest | None:
-    """Return the forest inside of a fitted wrapper, or None if it is not one."""
+    """Return the adapter of the forest in a fitted wrapper, or None for other estimators."""
     if isinstance(estimator, BaseSearchCV):
         if not hasattr(estimator, "best_estimator_"):
             raise ValueError(
-                f"{describe(estimator, refit=estimator.refit)} keeps no best estimator; use "
-                "refit=True, or fit the forest with best_params_ yourself."
+                f"forest is {describe(estimator, refit=estimator.refit)}, which has no "
+                "best_estimator_. Use refit=True, or fit a forest with best_params_."
             )
         return adapt_inner(estimator.best_estimator_)
     if isinstance(estimator, Pipeline):
@@ -72,19 +72,19 @@ def adapt(estimator: Any, adapt_inner: Callable[[Any], FittedForest]) -> FittedF
 
 
 class PipelineForest(FittedForest):
-    """The forest at the end of a pipeline, whose other steps are applied first."""
+    """The forest at the end of a pipeline. The other steps transform X first."""
 
     def __init__(self, estimator: Pipeline, last: FittedForest) -> None:
         self.estimator = estimator
         self._last = last
-        # A copy, so that fitting the pipeline again elsewhere changes nothing.
+        # Copied, so that fitting the pipeline again has no effect here.
         self._steps = deepcopy([step for _, step in estimator.steps[:-1]])
         self._n_last = getattr(last.estimator, "n_features_in_", 0)
         self.leaf_offsets = last.leaf_offsets
 
     def _transform(self, X: Any) -> Any:
         for step in self._steps:
-            # A sampler has a part in fitting alone: what comes later it passes on.
+            # Samplers have no transform; they are used only in fitting.
             if step is not None and step != "passthrough" and hasattr(step, "transform"):
                 X = step.transform(X)
         return X
@@ -95,14 +95,14 @@ class PipelineForest(FittedForest):
 
     @property
     def learns_leaves(self) -> bool:  # type: ignore[override]
-        """Whether the leaves of the forest are known only by the samples of fit."""
+        """Whether the set of leaves is learned from the training samples."""
         return self._last.learns_leaves
 
     def for_workers(self) -> FittedForest:
-        """Return the forest with no more than other processes need to route and to draw."""
+        """Return a smaller copy that can still route samples and recover in-bag weights."""
         other = copy(self)
         other._last = self._last.for_workers()
-        other.estimator = None  # its last step is the whole forest
+        other.estimator = None  # it contains the whole forest
         return other
 
     def training_leaves(self, X: Any, *, n_threads: int = 1) -> Array:
@@ -120,64 +120,64 @@ class PipelineForest(FittedForest):
         return self._last.predicts_numbers()
 
     def is_boosted(self) -> bool:
-        """Return whether the values of its leaves add up to its score."""
+        """Return whether the score of the model is the sum of its leaf values."""
         return self._last.is_boosted()
 
     def in_bag(
         self, X: Any, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1
     ) -> InBag:
-        """Return how the trees were trained on these samples, their own training set."""
+        """Return the in-bag weights of the training samples."""
         X = None if X is None else self._transform(X)
         return self._last.in_bag(X, y, sample_weight, leaf, n_threads=n_threads)
 
     def in_bag_of_trees(
         self, trees: slice, y: Any, sample_weight: Any, n_samples: int, *, n_threads: int = 1
     ) -> InBag:
-        """Return how some trees were trained on all samples."""
+        """Return the in-bag weights of all training samples in some trees."""
         return self._last.in_bag_of_trees(trees, y, sample_weight, n_samples, n_threads=n_threads)
 
     def check_in_bag(self, masses: Array, *, n_threads: int = 1) -> None:
-        """Refuse in-bag weights that, summed over each leaf, are not those of the trees."""
+        """Raise an error if the in-bag weights in each leaf do not match the fitted trees."""
         self._last.check_in_bag(masses, n_threads=n_threads)
 
     def tree_weights(self, leaf_mass: Array) -> Array:
-        """Return each tree's weight in the ensemble, shape (T,)."""
+        """Return the weight of each tree, shape (T,)."""
         return self._last.tree_weights(leaf_mass)
 
     def contributions(
         self, y: Any, sample_weight: Any, leaf: Array, *, objective: Any = None
     ) -> Array:
-        """Return the part of each training sample in the value of its leaf in each tree."""
+        """Return the contribution of each training sample to the value of its leaf in each tree."""
         found = self._last.contributions(y, sample_weight, leaf, objective=objective)
         self.outputs = self._last.outputs
         return found
 
     def leaf_averages(self, y: Any, sample_weight: Any, leaf: Array) -> LeafAverages:
-        """Return how a model of squared loss averages residuals over its leaves."""
+        """Return a model with squared loss as averages of residuals over its leaves."""
         return self._last.leaf_averages(y, sample_weight, leaf)
 
     def path_features(self) -> tuple[Array, Array]:
-        """Return (offsets, features) on the path to each leaf, in columns of the last step."""
+        """Return (offsets, features) on the path to each leaf, as columns of the last step."""
         return self._last.path_features()
 
     def trees(self) -> Sequence[Tree]:
-        """Return the trees with their splits, in columns of the last step."""
+        """Return the trees with their splits, on the columns of the last step."""
         return self._last.trees()
 
     def feature_names(self, names: Array) -> Array:
-        """Return the names of the columns of the last step, as far as the others tell them."""
+        """Return the names of the columns of the last step, if the other steps provide them."""
         for step in self._steps:
             if step is None or step == "passthrough" or not hasattr(step, "transform"):
                 continue
             try:
                 names = np.asarray(step.get_feature_names_out(names), dtype=object)
-            except (AttributeError, ValueError):  # it cannot tell, or was fitted on other names
+            except (AttributeError, ValueError):  # no names, or fitted on other names
                 names = numbered_names(self._n_last)
                 break
         return self._last.feature_names(_without_prefixes(names, self._steps))
 
     def categories(self) -> dict[int, list[Any]]:
-        """Return what the codes of categories stand for in the last step."""
+        """Return the categories behind the integer codes in the last step."""
         return self._last.categories()
 
     def __str__(self) -> str:
@@ -185,9 +185,9 @@ class PipelineForest(FittedForest):
 
 
 def _without_prefixes(names: Array, steps: list[Any]) -> Array:
-    """Remove the names of parts that scikit-learn puts before those of features: ``num__age``.
+    """Remove the prefixes that scikit-learn adds to feature names: ``num__age``.
 
-    They stay if two features would have the same name without.
+    They are kept if two features would have the same name without them.
     """
     parts = {
         part[0]

@@ -1,4 +1,4 @@
-"""XGBoost: the scikit-learn interface and native boosters."""
+"""Adapter for XGBoost: the scikit-learn interface and native boosters."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ NAMES = "XGBClassifier, XGBRegressor, XGBRanker, XGBRF... and Booster (xgboost)"
 
 
 def kinds() -> tuple[type, ...]:
-    """Return the classes that :func:`adapt` takes."""
+    """Return the classes that :func:`adapt` accepts."""
     xgboost = require("xgboost", extra="boosting")
     return xgboost.XGBModel, xgboost.Booster
 
 
 def adapt(estimator: Any, **_: int) -> FittedForest:
-    """Return a fitted model of XGBoost as a forest."""
+    """Return the adapter of a fitted XGBoost model."""
     if hasattr(estimator, "get_booster"):
         return XGBoostForest(estimator, estimator.get_booster(), best_iteration(estimator))
-    # The predict of a booster uses every tree, whether or not training went past the best.
+    # The predict method of a booster uses every tree, even after early stopping.
     return XGBoostForest(estimator, estimator, None)
 
 
 def best_iteration(model: Any) -> int | None:
-    """Return the round that early stopping chose, which ``predict`` then stops at."""
+    """Return the round selected by early stopping, at which ``predict`` stops."""
     try:
         return int(model.best_iteration)
     except AttributeError:
@@ -49,11 +49,11 @@ def best_iteration(model: Any) -> int | None:
 
 
 class XGBoostForest(BoostedTrees):
-    """Trees of XGBoost: for each round, class and parallel tree, those that ``predict`` uses."""
+    """Trees of XGBoost, for each round, class and parallel tree used by ``predict``."""
 
     def __init__(self, estimator: Any, booster: Any, best: int | None) -> None:
         self.estimator = estimator
-        self._booster = booster.copy()  # loading or training it elsewhere changes nothing
+        self._booster = booster.copy()  # further training has no effect here
         self._categories: dict[int, list[Any]] = {}
         self._missing = getattr(estimator, "missing", np.nan)
         # The documented JSON form of a model: plain arrays for each tree.
@@ -61,17 +61,17 @@ class XGBoostForest(BoostedTrees):
         boosting = model["learner"]["gradient_booster"]
         if boosting["name"] not in ("gbtree", "dart"):
             raise ValueError(
-                f"{self} has booster={boosting['name']!r}, which has no trees; train it with "
-                "'gbtree' or 'dart'."
+                f"forest is {self} with booster={boosting['name']!r}, which has no trees. Train it "
+                "with 'gbtree' or 'dart'."
             )
         trees = boosting.get("gbtree", boosting)["model"]
-        # Of dropped trees; seen beside the model up to 3.2, inside of it in 3.4.
+        # Weights of dropped trees: next to the model up to 3.2, inside it in 3.4.
         drop = boosting.get("weight_drop") or trees.get("weight_drop")
         rounds = trees["iteration_indptr"]
         self._n_rounds = len(rounds) - 1 if best is None else best + 1
         n_trees = rounds[self._n_rounds]
         if n_trees == 0:
-            raise ValueError(f"{self} has no trees; train it first.")
+            raise ValueError(f"forest is {self}, which has no trees. Train it first.")
         self._n_parallel = int(trees["gbtree_model_param"]["num_parallel_tree"])
         self._trees = [_as_arrays(tree) for tree in trees["trees"][:n_trees]]
         self._values = [_values(tree) for tree in trees["trees"][:n_trees]]
@@ -90,17 +90,17 @@ class XGBoostForest(BoostedTrees):
 
     def leaves(self, X: Any, *, n_threads: int = 1) -> Array:
         """Return the leaf that each sample reaches in each tree, shape (n, T)."""
-        # As the models' own apply does, which in old versions forgets about categories.
+        # Same as the apply method of the models, which ignores categories in old versions.
         found = self._booster.predict(
             self._data(X, n_threads), pred_leaf=True, iteration_range=(0, self._n_rounds)
         )
-        # Rounds, classes and parallel trees, in that order: as the model lists its trees.
+        # Ordered by round, class and parallel tree, like the list of trees.
         nodes = np.asarray(found).reshape(-1, len(self._trees)).astype(np.int64)
         leaf: Array = self._leaf_of_node[nodes + self._node_offsets[:-1]]
         return leaf
 
     def training_leaves(self, X: Any, *, n_threads: int = 1) -> Array:
-        """Return the leaves of the training samples, and learn the names of their categories."""
+        """Return the leaves of the training samples, and store the names of their categories."""
         if hasattr(X, "iloc"):
             self._categories = {
                 j: list(X.iloc[:, j].cat.categories)
@@ -110,29 +110,29 @@ class XGBoostForest(BoostedTrees):
         return self.leaves(X, n_threads=n_threads)
 
     def categories(self) -> dict[int, list[Any]]:
-        """Return the categories of pandas columns, which the trees know by number."""
+        """Return the categories of pandas columns, in the order of their codes."""
         return self._categories
 
     def _data(self, X: Any, n_threads: int) -> Any:
         xgboost = require("xgboost", extra="boosting")
         names = {}
-        if not hasattr(X, "columns"):  # the booster knows what the array cannot say
+        if not hasattr(X, "columns"):  # arrays have no names and types; take the booster's
             booster = self._booster
             names = {"feature_names": booster.feature_names, "feature_types": booster.feature_types}
         elif isinstance(self.estimator, xgboost.XGBRanker) and "qid" in X.columns:
-            X = X.drop(columns="qid")  # which query a row belongs to is no feature of it
+            X = X.drop(columns="qid")  # the query id is not a feature
         return xgboost.DMatrix(
             X, missing=self._missing, nthread=n_threads, enable_categorical=True, **names
         )
 
     def leaf_values(self) -> Array:
-        """Return what each leaf adds to the model, shape (L,) or (L, n_outputs)."""
+        """Return the value that each leaf adds to the score, shape (L,) or (L, n_outputs)."""
         found = []
         for values, tree, kept in zip(self._values, self._trees, self._drop, strict=True):
             if values is None:
                 raise Unavailable(
-                    f"{self} has leaves with several values in a form that is not understood; give "
-                    "weights of your own with Boosted(tree_weights=...), or use 'uniform'"
+                    f"{self} has leaves with several values in an unknown format; pass your own "
+                    "weights with Boosted(tree_weights=...), or use 'uniform'"
                 )
             found.append(kept * values[tree.children_left < 0])
         return np.concatenate(found)
@@ -140,7 +140,7 @@ class XGBoostForest(BoostedTrees):
     def training(
         self, y: Any, sample_weight: Any, n_samples: int, objective: Derivatives | None
     ) -> Training:
-        """Return how the model was trained on these samples."""
+        """Return the information needed to retrace the training."""
         trained = Trained(
             self,
             self._learner,
@@ -153,7 +153,10 @@ class XGBoostForest(BoostedTrees):
         return retraced_training(trained, y, sample_weight, n_samples, objective)
 
     def _start(self) -> Array:
-        """Return about the raw scores before the first tree: those of a row, less its leaves."""
+        """Return the approximate raw scores before the first tree.
+
+        They are the scores of one row minus its leaf values.
+        """
         row = self._data(np.full((1, self._booster.num_features()), np.nan), 1)
         rounds = (0, self._n_rounds)
         scores = self._booster.predict(row, output_margin=True, iteration_range=rounds).ravel()
@@ -174,16 +177,16 @@ class XGBoostForest(BoostedTrees):
         return self._trees
 
     def draws_samples(self) -> bool:
-        """Return whether the trees were grown apart, each on a draw of the samples."""
+        """Return whether the trees were trained independently, each on a random subset."""
         return self._n_parallel > 1
 
 
 def _as_arrays(tree: dict[str, Any]) -> TreeArrays:
-    # It sends x < condition to the left: for float32 values, all up to the number before it.
+    # XGBoost sends x < condition to the left. For float32, this is x <= the previous number.
     condition = np.asarray(tree["split_conditions"], dtype=np.float32)
     below = np.nextafter(condition, np.float32(-np.inf)).astype(np.float64)
     by_category = np.asarray(tree["split_type"]) == 1
-    # The categories that it lists go to the right.
+    # The listed categories go to the right.
     listed = np.asarray(tree.get("categories", []), dtype=np.int64)
     parts = zip(
         tree.get("categories_nodes", []),
@@ -206,7 +209,7 @@ def _as_arrays(tree: dict[str, Any]) -> TreeArrays:
 
 
 def _values(tree: dict[str, Any]) -> Array | None:
-    """Return the value of each node, of which only those of leaves mean anything."""
+    """Return the value of each node. Only the values of leaves are meaningful."""
     n_outputs = int(tree["tree_param"]["size_leaf_vector"])
     if n_outputs <= 1:
         return np.asarray(tree["split_conditions"], dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Fitted proximities on disk: plain arrays, mapped into memory when they are read."""
+"""Save fitted proximities to disk as plain arrays, and load them memory-mapped."""
 
 from __future__ import annotations
 
@@ -65,9 +65,20 @@ def write(
 ) -> None:
     """Write a fitted proximity to a folder.
 
-    Arrays that are ``there``, mapped from files in a data folder that was begun, stay where they
-    are. The identity tells what was fitted, and to what. Without its forest, it can be read only by
-    who has the forest.
+    Parameters
+    ----------
+    inside : Inside
+        The fitted proximity.
+    folder : str or path-like
+        The folder.
+    begun : Path, default=None
+        A data folder that already contains some of the arrays.
+    there : dict of str to ndarray, default=None
+        Arrays that are already in that folder, by name. They are not written again.
+    identity : str, default=""
+        Text that identifies the fit.
+    with_forest : bool, default=True
+        Whether to write the forest. Without it, loading requires the forest.
     """
     prox, kernel, samples, stats = inside.prox, inside.kernel, inside.samples, inside.stats
     values: dict[str, Any] = {}
@@ -117,22 +128,34 @@ def read(
     trusted: Sequence[str] = (),
     verify: bool = True,
 ) -> dict[str, Any]:
-    """Return the attributes of a fitted proximity from a folder."""
+    """Return the attributes of a fitted proximity from a folder.
+
+    Parameters
+    ----------
+    folder, weight_scheme, forest, trusted, verify
+        As in ``ForestProximity.load``.
+
+    Returns
+    -------
+    dict
+        The attributes by name.
+    """
     return reading(
         Path(folder), lambda reader: _read(reader, weight_scheme, forest, trusted), verify=verify
     )
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder that holds other files than a save."""
+    """Raise an error if a folder contains other files than a saved proximity."""
     if folder.exists() and not is_ours(folder):
         raise FileExistsError(
-            f"{folder} holds other files than a saved proximity; give a folder of its own."
+            f"folder={str(folder)!r} contains files that are not a saved proximity. Use a new or "
+            "empty folder."
         )
 
 
 def identity_of(folder: str | os.PathLike[str]) -> str:
-    """Return the identity that a save was written with, "" where there is none."""
+    """Return the identity of a saved proximity, or "" if there is none."""
     if not (Path(folder) / MANIFEST).exists():
         return ""
     found = reading(
@@ -142,12 +165,27 @@ def identity_of(folder: str | os.PathLike[str]) -> str:
 
 
 def verify(folder: str | os.PathLike[str]) -> None:
-    """Compare the checksums of a saved proximity with its files; raise if one differs.
+    """Verify the checksums of a saved proximity.
+
+    Use it after loading with ``verify=False``.
 
     Parameters
     ----------
     folder : str or path-like
-        The folder that ``ForestProximity.save`` wrote.
+        A folder written by ``ForestProximity.save``.
+
+    Raises
+    ------
+    DamagedError
+        If a file does not match its checksum.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from leafkernel import ForestProximity, saving
+    >>> prox = ForestProximity.from_leaves([[1, 4], [1, 5], [2, 5]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     saving.verify(prox.save(folder))
     """
     reading(Path(folder), lambda _: {}, verify=True)
 
@@ -169,8 +207,8 @@ def _read(
     )
     if not np.array_equal(router.leaf_offsets, stats.leaf_offsets):
         raise ValueError(
-            f"{router} has other leaves than the forest that this proximity was saved with; give "
-            "the very model."
+            f"forest={router} has other leaves than the forest of the saved proximity. Pass the "
+            "same model."
         )
     kernel = _read_kernel(reader, scheme, samples, stats, params)
     targets = Targets(None)
@@ -217,7 +255,7 @@ def _read_kernel(
         columns = reader.need(values["query"]["columns"])
         incidence = Incidence.of(columns, stats.coordinates.twice)
     query = _read_weights(reader, values["query"], incidence)
-    # What a scheme gives for each leaf is made once, here, for all queries to come.
+    # Compute the leaf factors of the scheme once, for all later queries.
     first = samples.rows(slice(0, 1))
     weights, asked = weigh(scheme, "query", first, stats, dtype)
     lent = asked if scheme.symmetric else weigh(scheme, "reference", first, stats, dtype)[1]
@@ -243,11 +281,14 @@ def _read_kernel(
 
 
 def _read_index(reader: FolderReader, reference: WeighedRows, told: Any) -> LeafIndex | PartedIndex:
-    of_parts = told if isinstance(told, list) else [told]  # format 1 knew no parts
+    of_parts = told if isinstance(told, list) else [told]  # format 1 had no parts
     lists = [core.LeafLists(**_arrays(reader, arrays)) for arrays in of_parts]
     cuts = cuts_of([len(part.sample_at) for part in lists])
     if cuts[-1].stop != reference.n_rows:
-        raise DamagedError(f"{cuts[-1].stop} of {reference.n_rows} samples are listed by leaf.")
+        raise DamagedError(
+            f"The saved proximity is damaged: it lists {cuts[-1].stop} of {reference.n_rows} "
+            "samples by leaf. Save it again."
+        )
     return PartedIndex.of(reference, cuts, lambda i, _: lists[i])
 
 
@@ -269,11 +310,11 @@ def _write_scheme(writer: FolderWriter, scheme: WeightScheme) -> dict[str, Any]:
     if not type(scheme).__module__.startswith("leafkernel.schemes."):
         return {"own": scheme.name}
     told: dict[str, Any] = {"name": scheme.name, "parameters": {}, "arrays": {}}
-    for field in fields(scheme):  # type: ignore[arg-type]  # all of ours are data classes
+    for field in fields(scheme):  # type: ignore[arg-type]  # built-in schemes are data classes
         value = getattr(scheme, field.name)
         if isinstance(value, np.generic):
             value = value.item()
-        if callable(value):  # the objective of "gradient": what it gave is saved with the samples
+        if callable(value):  # the objective of "gradient"; its result is saved with the samples
             value = None
         if value is None or isinstance(value, (bool, int, float, str)):
             told["parameters"][field.name] = value
@@ -286,14 +327,14 @@ def _read_scheme(reader: FolderReader, told: dict[str, Any], given: Any) -> Weig
     if "own" in told:
         if given is None:
             raise ValueError(
-                f"the weight scheme {told['own']!r} of this proximity is one of your own, which is "
-                "not saved; load with weight_scheme=..., the scheme."
+                f"weight_scheme is missing: the proximity uses your own scheme {told['own']!r}, "
+                "which is not saved. Load it with weight_scheme=..."
             )
         scheme = find_scheme(given)
         if scheme.name != told["own"]:
             raise ValueError(
-                f"this proximity was saved with the scheme {told['own']!r}, but weight_scheme is "
-                f"{scheme.name!r}; give the same, and use reweigh for another."
+                f"weight_scheme={scheme.name!r}, but the proximity was saved with the scheme "
+                f"{told['own']!r}. Pass the same scheme, and use reweigh to change it."
             )
         return scheme
     plain = find_scheme(told["name"])

@@ -1,13 +1,13 @@
-"""A folder of plain arrays and one JSON file: written whole or not at all, and checked when read.
+"""A folder of arrays and one JSON file, written atomically and checked when read.
 
 ::
 
     folder/
-        saved.json            what there is, with sizes, types and checksums
+        saved.json            list of all files, with sizes, types and checksums
         data-1f2e3d4c5b6a/    the arrays, as NPY files, and the forest
 
-A save writes a new data folder beside the old one and then replaces ``saved.json`` in one step. A
-crash before that step leaves the old save as it was. Nothing here uses pickle: reading runs no
+Saving writes a new data folder next to the old one and then replaces ``saved.json`` in one step. If
+it crashes before that step, the old save is unchanged. No pickle is used, so reading executes no
 code.
 """
 
@@ -33,37 +33,40 @@ from leafkernel._files import open_whole
 
 Array = npt.NDArray[Any]
 
-#: The version of the format. Raise it when an older leafkernel could not read what is written.
+#: Version of the format. Increase it when older versions cannot read new files.
 VERSION = 2
 _FORMAT = "leafkernel proximity"
 MANIFEST = "saved.json"
-# Types of numbers, truth values, texts and dates: none of them can hold an object.
+# Kinds of dtypes for numbers, booleans, text and dates. None of them contains objects.
 _KINDS = "biufUSmM"
 _FILE_NAME = re.compile(r"[a-z0-9_]+\.[a-z]+")
 _DATA_NAME = re.compile(r"data-[0-9a-f]{12}")
-# A folder of a save that is not finished is left alone for a day: it may go on.
+# Unfinished saves are kept for a day, because they may be resumed.
 _DAY = 86_400
 
 
 class DamagedError(ValueError):
-    """A saved proximity is not what was written: damaged, cut short, changed, or too new."""
+    """A saved proximity is damaged, incomplete, modified, or has a newer format."""
 
 
 class FolderWriter:
-    """Collects the parts of a save. Use :func:`writing`."""
+    """Writes the files of a save. Use :func:`writing`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.files: dict[str, dict[str, Any]] = {}
         self._known: dict[Any, str] = {}
-        self._kept: list[Array] = []  # so that no address is used twice
+        self._kept: list[Array] = []  # keep arrays alive, so that addresses stay unique
 
     def array(self, name: str, array: Array | None) -> str | None:
-        """Write an array, once even if it is given under two names; return its name."""
+        """Write an array and return its name. An array with two names is written once."""
         if array is None:
             return None
         if array.dtype.kind not in _KINDS:
-            raise TypeError(f"{name} has dtype {array.dtype}, which is no plain array.")
+            raise TypeError(
+                f"{name} has dtype {array.dtype}, which cannot be saved. Use numbers, text or "
+                "dates."
+            )
         interface = array.__array_interface__
         key = (interface["data"][0], array.shape, array.strides, array.dtype.str)
         if key not in self._known:
@@ -77,7 +80,7 @@ class FolderWriter:
         return self._known[key]
 
     def adopt(self, name: str, array: Array) -> None:
-        """Take an array that is mapped from its file in this folder already."""
+        """Add an array that is already mapped from its file in this folder."""
         interface = array.__array_interface__
         self._known[interface["data"][0], array.shape, array.strides, array.dtype.str] = name
         self._kept.append(array)
@@ -88,11 +91,11 @@ class FolderWriter:
         self.files[path.name] = {**_describe(path), **shape}
 
     def file(self, name: str) -> Path:
-        """Return where to write a file that is no array; call :meth:`add` when it is there."""
+        """Return the path for a file that is not an array. Call :meth:`add` after writing it."""
         return self.folder / name
 
     def add(self, name: str) -> str:
-        """Note a file that was written."""
+        """Add a file that was written."""
         path = self.folder / name
         with path.open("rb+") as file:
             _sync(file)
@@ -104,14 +107,16 @@ class FolderWriter:
 def writing(
     folder: Path, values: dict[str, Any], begun: Path | None = None
 ) -> Iterator[FolderWriter]:
-    """Write a save: its parts within the context, ``values`` and the rest when it ends well.
+    """Write a save. Its files are written within the context, and the JSON file at the end.
 
-    A data folder that was begun before is used. If something goes wrong it stays, to go on with.
+    If ``begun`` is an unfinished data folder, it is used. It is kept on errors, so that the work
+    can be resumed.
     """
     folder.mkdir(parents=True, exist_ok=True)
     if not is_ours(folder):
         raise FileExistsError(
-            f"{folder} holds other files than a saved proximity; give a folder of its own."
+            f"folder={str(folder)!r} contains files that are not a saved proximity. Use a new or "
+            "empty folder."
         )
     token = secrets.token_hex(6)
     part, data = begun or folder / f".part-{token}", begun or folder / f"data-{token}"
@@ -135,7 +140,7 @@ def writing(
         for path in (part, data) if begun is None else ():
             shutil.rmtree(path, ignore_errors=True)
         raise
-    for path in data.iterdir():  # what was needed only to go on after an interruption
+    for path in data.iterdir():  # files that were needed only to resume
         if path.name not in writer.files:
             path.unlink(missing_ok=True)
     if replaced is not None and replaced != data.name:
@@ -144,16 +149,16 @@ def writing(
 
 
 class FolderReader:
-    """Reads the parts of a save.
+    """Reads the files of a save.
 
     Parameters
     ----------
     folder : Path
         The folder.
     content : dict
-        What its JSON file says.
+        Content of its JSON file.
     verify : bool
-        Whether to compare all checksums first.
+        Whether to verify all checksums first.
     """
 
     def __init__(self, folder: Path, content: dict[str, Any], *, verify: bool) -> None:
@@ -166,74 +171,91 @@ class FolderReader:
             if found != told["bytes"]:
                 is_missing = "is missing" if found < 0 else f"has {found:,} bytes"
                 raise DamagedError(
-                    f"{path} {is_missing}, but {told['bytes']:,} bytes were written: the saved "
-                    "proximity is damaged; save it again."
+                    f"The saved proximity is damaged: {path} {is_missing}, but {told['bytes']:,} "
+                    "bytes were written. Save it again."
                 )
         if verify:
             self.verify()
 
     def verify(self) -> None:
-        """Compare the checksums of all files."""
+        """Verify the checksums of all files."""
         names = list(self.files)
         with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
             sums = list(pool.map(lambda name: _checksum(self._path(name)), names))
         for name, found in zip(names, sums, strict=True):
             if found != self.files[name]["sha256"]:
                 raise DamagedError(
-                    f"{self._path(name)} has another checksum than when it was written: the saved "
-                    "proximity is damaged; save it again."
+                    f"The saved proximity is damaged: the checksum of {self._path(name)} is wrong. "
+                    "Save it again."
                 )
 
     def array(self, name: str | None) -> Array | None:
-        """Return an array, mapped into memory and read-only."""
+        """Return an array, memory-mapped and read-only."""
         if name is None:
             return None
         told = self.files.get(f"{name}.npy")
         if told is None:
-            raise DamagedError(f"{self.folder} has no array {name!r}.")
+            raise DamagedError(
+                f"The saved proximity is damaged: {self.folder} has no array {name!r}. Save it "
+                "again."
+            )
         shape, dtype = tuple(told["shape"]), np.dtype(told["dtype"])
         if dtype.kind not in _KINDS:
-            raise DamagedError(f"array {name!r} is said to have dtype {dtype}.")
+            raise DamagedError(
+                f"The saved proximity is damaged: array {name!r} has dtype {dtype}. Save it again."
+            )
         path = self._path(f"{name}.npy")
         try:
-            # An array without entries cannot be mapped.
+            # Empty arrays cannot be memory-mapped.
             mapped: Any = "r" if np.prod(shape) else None
             array: Array = np.load(path, mmap_mode=mapped, allow_pickle=False)
         except (ValueError, OSError, EOFError) as error:
-            raise DamagedError(f"{path} is no NPY file ({error}); save it again.") from error
+            raise DamagedError(
+                f"The saved proximity is damaged: {path} is not an NPY file ({error}). Save it "
+                "again."
+            ) from error
         if array.shape != shape or array.dtype != dtype:
             raise DamagedError(
-                f"{path} holds {array.dtype} of shape {array.shape}, but {dtype} of shape {shape} "
-                "was written; save it again."
+                f"The saved proximity is damaged: {path} contains {array.dtype} of shape "
+                f"{array.shape}, but {dtype} of shape {shape} was written. Save it again."
             )
         array.flags.writeable = False
-        return array.view(np.ndarray)  # still mapped
+        return array.view(np.ndarray)  # still memory-mapped
 
     def need(self, name: str) -> Array:
-        """Return an array that must be there."""
+        """Return an array, or raise an error if it is missing."""
         array = self.array(name)
         if array is None:
-            raise DamagedError(f"{self.folder} lacks an array that is needed.")
+            raise DamagedError(
+                f"The saved proximity is damaged: {self.folder} has no array {name!r}. Save it "
+                "again."
+            )
         return array
 
     def path(self, name: str) -> Path:
-        """Return where a file is that is no array."""
+        """Return the path of a file that is not an array."""
         if name not in self.files:
-            raise DamagedError(f"{self.folder} has no file {name!r}.")
+            raise DamagedError(
+                f"The saved proximity is damaged: {self.folder} has no file {name!r}. Save it "
+                "again."
+            )
         return self._path(name)
 
     def _path(self, name: str) -> Path:
         if not _FILE_NAME.fullmatch(name):
-            raise DamagedError(f"{self.folder} names a file {name!r}, which no save has.")
+            raise DamagedError(
+                f"The saved proximity is damaged: {self.folder} refers to the invalid file "
+                f"{name!r}. Save it again."
+            )
         return Path(self.folder, name)
 
 
 def reading(
     folder: Path, read: Callable[[FolderReader], dict[str, Any]], *, verify: bool
 ) -> dict[str, Any]:
-    """Return what a function reads, or say that the save is damaged.
+    """Return the result of a function that reads a save, or raise an error if it is damaged.
 
-    A save that is replaced meanwhile takes its files along. Then the new one is read.
+    If another process replaces the save in the meantime, the new one is read.
     """
     while True:
         content = _read_manifest(folder)
@@ -244,7 +266,8 @@ def reading(
                 raise
         except (KeyError, IndexError, AttributeError) as error:
             raise DamagedError(
-                f"{folder} lacks something that a saved proximity has ({error!r}); save it again."
+                f"The saved proximity in {folder} is damaged: a value is missing ({error!r}). Save "
+                "it again."
             ) from error
 
 
@@ -254,38 +277,39 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         raw = path.read_bytes()
     except OSError as error:
         raise FileNotFoundError(
-            f"{folder} holds no saved proximity: {path.name} cannot be read ({error})."
+            f"folder={str(folder)!r} contains no saved proximity: {path.name} cannot be read "
+            f"({error})."
         ) from error
     try:
         content = json.loads(raw)
         if not isinstance(content, dict) or content.get("format") != _FORMAT:
-            raise ValueError("it is another file")
+            raise ValueError("unknown format")
         version = content["version"]
         if isinstance(version, int) and version > VERSION:
             raise DamagedError(
-                f"{folder} was saved by a newer leafkernel (format {version}; this one reads up to "
-                f"{VERSION}); install a newer leafkernel."
+                f"{folder} was saved by a newer version of leafkernel (format {version}; this "
+                f"version reads up to {VERSION}). Install a newer version."
             )
         if _sealed({name: value for name, value in content.items() if name != "sha256"}) != raw:
-            raise ValueError("its checksum is wrong")
+            raise ValueError("wrong checksum")
         if not _DATA_NAME.fullmatch(content["data"]):
-            raise ValueError("it names another folder")
+            raise ValueError("wrong data folder")
     except DamagedError:
         raise
     except (ValueError, KeyError, TypeError) as error:
-        raise DamagedError(f"{path} is damaged ({error}); save the proximity again.") from error
+        raise DamagedError(f"{path} is damaged ({error}). Save the proximity again.") from error
     return content
 
 
 def _sealed(content: dict[str, Any]) -> bytes:
-    """Return the manifest as bytes, with a checksum of itself."""
+    """Return the JSON file as bytes, including a checksum of its content."""
     text = json.dumps(content, sort_keys=True, allow_nan=False)
     seal = hashlib.sha256(text.encode()).hexdigest()
     return json.dumps({**content, "sha256": seal}, sort_keys=True, indent=1).encode() + b"\n"
 
 
 def _data_name(folder: Path) -> str | None:
-    """Return the data folder of the save that is there; None where there is none to read."""
+    """Return the data folder of the current save, or None if there is none."""
     with suppress(DamagedError, FileNotFoundError):
         name: str = _read_manifest(folder)["data"]
         return name
@@ -293,13 +317,13 @@ def _data_name(folder: Path) -> str | None:
 
 
 def is_ours(folder: Path) -> bool:
-    """Return whether a folder holds nothing but a save."""
+    """Return whether a folder contains nothing but a save."""
     known = (MANIFEST, ".part-", "data-")
     return all(path.name.startswith((*known, ".")) for path in folder.iterdir())
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """Remove folders of saves that died or were overtaken, once they are a day old."""
+    """Remove data folders of crashed or replaced saves that are older than a day."""
     current = _data_name(folder)
     for path in (*folder.glob(".part-*"), *folder.glob("data-*")):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Forests on disk, in the format of their own library or as a skops file: never as a pickle."""
+"""Save forests in the format of their own library or as a skops file, never as a pickle."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from leafkernel._optional import require
 from leafkernel.forests.custom import CustomForest
 from leafkernel.saving._folder import DamagedError, FolderReader, FolderWriter
 
-# Types that skops does not trust, because a damaged tree leads its walk out of memory. leafkernel
-# checks every node of such trees before it walks them. Old versions do not know the losses either.
+# Types that skops does not trust, because damaged trees can cause invalid memory access. leafkernel
+# checks every node before it uses these trees. Old versions of skops do not know the losses either.
 _KNOWN = (
     "sklearn.tree._tree.Tree",
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
     "sklearn._loss.",
 )
 
-# Models that their own library writes: the file, and the classes that read it again.
+# Models that are written by their own library: the file, and the classes that can read it.
 _OWN_FORMATS = {
     "lightgbm": ("forest.txt", ("Booster",)),
     "xgboost": (
@@ -38,7 +38,7 @@ _OWN_FORMATS = {
 def write_forest(
     writer: FolderWriter, estimator: Any, router: forests.FittedForest
 ) -> dict[str, Any]:
-    """Write a fitted forest; return what is needed to read it."""
+    """Write a fitted forest, and return the information needed to read it."""
     if isinstance(estimator, forests.RawLeaves):
         return {
             "kind": "leaves",
@@ -58,7 +58,7 @@ def write_forest(
         name, classes = _OWN_FORMATS[library]
         kind = next((n for n in classes if type(estimator).__name__ == n), "Booster")
         model = estimator
-        if library == "lightgbm":  # the wrapper has no format; its booster tells all leaves
+        if library == "lightgbm":  # only boosters have a file format
             model = getattr(estimator, "booster_", estimator)
         model.save_model(str(writer.file(name)))
         return {"kind": library, "class": kind, "file": writer.add(name)}
@@ -67,8 +67,8 @@ def write_forest(
         skops.dump(estimator, writer.file("forest.skops"))
     except Exception as error:
         raise TypeError(
-            f"skops cannot write {estimator!r} ({error}); save the proximity of a model that it "
-            "can write, or save its leaves with ForestProximity.from_leaves."
+            f"forest cannot be saved: skops cannot write {estimator!r} ({error}). Use a model that "
+            "skops can write, or build the proximity with ForestProximity.from_leaves."
         ) from error
     return {"kind": "skops", "file": writer.add("forest.skops")}
 
@@ -76,7 +76,7 @@ def write_forest(
 def read_forest(
     reader: FolderReader, told: dict[str, Any], given: Any, trusted: Sequence[str]
 ) -> tuple[Any, forests.FittedForest | None]:
-    """Return the forest and, where only its training tells the leaves, what routes to them."""
+    """Return the forest and, for custom forests, the adapter with their stored leaves."""
     kind = told.get("kind")
     if given is not None and kind != "custom":
         return given, None
@@ -90,8 +90,8 @@ def read_forest(
     if kind in ("custom", "absent"):
         if given is None:
             raise ValueError(
-                f"the forest of this proximity, {told['name']}, is not in the folder; load with "
-                "forest=..., the fitted forest."
+                f"forest is missing: {told['name']}, the forest of the proximity, is not in the "
+                "folder. Load it with forest=..., the fitted forest."
             )
         router = CustomForest(given)
         router._n_features = int(told["n_features"])
@@ -103,7 +103,10 @@ def read_forest(
     if kind == "skops":
         return load_skops(path, trusted), None
     if kind not in _OWN_FORMATS or told["class"] not in ("Booster", *_OWN_FORMATS[kind][1]):
-        raise DamagedError(f"{reader.folder} names a forest of an unknown kind, {kind!r}.")
+        raise DamagedError(
+            f"The saved proximity is damaged: {reader.folder} has a forest of the unknown kind "
+            f"{kind!r}. Save it again."
+        )
     library = require(kind, extra="boosting")
     if kind == "lightgbm":
         return library.Booster(model_file=str(path)), None
@@ -113,7 +116,7 @@ def read_forest(
 
 
 def load_skops(path: Path, trusted: Sequence[str] = ()) -> Any:
-    """Return a model from a skops file of types that are known or trusted."""
+    """Return a model from a skops file, if all its types are known or trusted."""
     skops = require("skops.io", extra="save")
     try:
         found = set(skops.get_untrusted_types(file=path))
@@ -122,12 +125,12 @@ def load_skops(path: Path, trusted: Sequence[str] = ()) -> Any:
             return skops.load(path, trusted=sorted(found))
     except Exception as error:
         raise DamagedError(
-            f"{path} cannot be read as a model ({type(error).__name__}: {error}); it is damaged, "
-            "or of another version of scikit-learn."
+            f"{path} cannot be read as a model ({type(error).__name__}: {error}). It is damaged, "
+            "or was written with another version of scikit-learn."
         ) from error
     raise TypeError(
-        f"the forest holds types that skops does not know: {', '.join(sorted(unknown))}. If you "
-        f"trust them, load with trusted={sorted(unknown)}."
+        f"forest contains types that skops does not trust: {', '.join(sorted(unknown))}. If you "
+        f"trust them, load it with trusted={sorted(unknown)}."
     )
 
 

@@ -1,4 +1,4 @@
-"""Targets and labels of rows as plain arrays."""
+"""Save targets and row labels as plain arrays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from leafkernel.saving._folder import FolderReader, FolderWriter
 
 
 def write_values(writer: FolderWriter, name: str, values: Any) -> dict[str, Any] | None:
-    """Write targets or labels of any plain kind; return what is needed to read them."""
+    """Write targets or labels, and return the information needed to read them."""
     if values is None:
         return None
     array = np.asarray(values)
@@ -26,13 +26,13 @@ def write_values(writer: FolderWriter, name: str, values: Any) -> dict[str, Any]
         return {"list": flat, "shape": list(array.shape)}
     names = sorted(kind.__name__ for kind in kinds)
     raise TypeError(
-        f"{name} holds values of types {', '.join(names)}, which have no plain form on disk; fit "
-        "with numbers, texts or dates."
+        f"{name} contains values of type {', '.join(names)}, which cannot be saved. Fit with "
+        "numbers, text or dates."
     )
 
 
 def read_values(reader: FolderReader, told: dict[str, Any] | None) -> Any:
-    """Return what was written."""
+    """Return the values that were written."""
     if told is None:
         return None
     if "list" in told:

@@ -1,4 +1,9 @@
-"""Weight schemes: each is one rule for the weights of samples in trees, and so one proximity.
+"""Weight schemes: the rules that define how much each shared leaf counts.
+
+A scheme gives each sample x a query weight q_t(x) and a reference weight w_t(x) in each tree t.
+The proximity of x to x' is the sum of q_t(x) w_t(x') over the trees in which both reach the same
+leaf. Pass the name of a scheme as ``weight_scheme`` to :class:`leafkernel.ForestProximity`, or
+define your own with :class:`WeightScheme`.
 
 ==================  ===================================  ==============================  =========
 name                query weight q_t(x)                  reference weight w_t(x')        symmetric
@@ -12,6 +17,11 @@ name                query weight q_t(x)                  reference weight w_t(x'
 ``ih``              1/T                                  1 − kDN_t(x')                   no
 ``gradient``        1                                    −η·c·g/(H(ℓ_t(x')) + λ)         no
 ==================  ===================================  ==============================  =========
+
+T is the number of trees and ℓ_t(x) the leaf of x in tree t. M(ℓ) is the number of training samples
+in a leaf, and M_in(ℓ) their in-bag weight. c_t(x) is the in-bag weight of x in tree t. o_t(x) is 1
+if x is out-of-bag in tree t, else 0. S(x) is the number of trees in which x is out-of-bag, and
+S(x, x') the number in which both are. The other symbols are explained in the class of the scheme.
 
 ``original`` is another name for ``uniform``.
 """
@@ -67,7 +77,7 @@ _BY_NAME: dict[str, type[WeightScheme]] = {
 
 @dataclass(frozen=True)
 class _FromFunction(WeightScheme):
-    """A user's function as a scheme: the same weights on both sides."""
+    """A scheme from a user's function, with the same weights on both sides."""
 
     function: Callable[[Samples, ForestStats], AnyWeights]
 
@@ -84,13 +94,31 @@ class _FromFunction(WeightScheme):
 
 
 def find_scheme(weight_scheme: Any) -> WeightScheme:
-    """Return the scheme that a name, a function or a scheme stands for."""
+    """Return the weight scheme for a name, a function or a scheme.
+
+    Parameters
+    ----------
+    weight_scheme : str, callable or WeightScheme
+        The name of a built-in scheme, a function of ``(samples, forest)`` that returns weights, or
+        a scheme.
+
+    Returns
+    -------
+    WeightScheme
+        The scheme.
+
+    Examples
+    --------
+    >>> from leafkernel.schemes import find_scheme
+    >>> find_scheme("original").name
+    'uniform'
+    """
     scheme = _find(weight_scheme)
     unknown = scheme.needs - NEEDS
     if unknown:
         raise ValueError(
-            f"scheme {scheme.name!r} needs {sorted(unknown)}, which is unknown; "
-            f"needs may hold {sorted(NEEDS)}."
+            f"needs of the scheme {scheme.name!r} contains unknown values: {sorted(unknown)}. "
+            f"Allowed values: {sorted(NEEDS)}."
         )
     return scheme
 
@@ -101,14 +129,14 @@ def _find(weight_scheme: Any) -> WeightScheme:
             return _BY_NAME[weight_scheme]()
         listed = ", ".join(repr(name) for name in _BY_NAME)
         raise ValueError(
-            f"unknown weight_scheme {weight_scheme!r}.{suggest(weight_scheme, _BY_NAME)} "
-            f"Known schemes: {listed}; a function or a WeightScheme works too."
+            f"weight_scheme={weight_scheme!r} is unknown.{suggest(weight_scheme, _BY_NAME)} "
+            f"Use one of {listed}, a function or a WeightScheme."
         )
     if isinstance(weight_scheme, WeightScheme):
         return weight_scheme
     if isinstance(weight_scheme, type) and issubclass(weight_scheme, WeightScheme):
         raise TypeError(
-            f"weight_scheme is the class {weight_scheme.__name__}; give an instance of it: "
+            f"weight_scheme is the class {weight_scheme.__name__}. Pass an instance: "
             f"{weight_scheme.__name__}()."
         )
     if callable(weight_scheme):

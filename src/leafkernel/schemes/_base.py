@@ -1,4 +1,4 @@
-"""What a weight scheme is."""
+"""The base class of weight schemes."""
 
 from __future__ import annotations
 
@@ -12,62 +12,68 @@ import numpy.typing as npt
 from leafkernel.leaf_index import ForestStats, Samples
 from leafkernel.weighting import Weighting
 
-#: What a scheme returns: an array of shape (n, T), or the same in factors.
+#: The return value of a scheme: an array of shape (n, T), or its factors.
 Weights = npt.NDArray[Any]
 AnyWeights = Weights | Weighting
 
-#: What a scheme may ask for in ``needs``.
+#: Allowed values in ``needs``.
 NEEDS = frozenset({"in_bag", "tree_weights", "labels", "paths", "features", "gradients"})
 
 
 class WeightScheme(ABC):
-    r"""A rule that weighs samples in trees, and so defines a proximity.
+    r"""Base class for weight schemes. A scheme defines a proximity.
 
     The proximity of a query x to a reference sample x' is
 
     .. math:: P(x, x') = \sum_t q_t(x)\, w_t(x')\, [\ell_t(x) = \ell_t(x')]
 
     with the query weights q from :meth:`query` and the reference weights w from
-    :meth:`reference`. Subclass it to define a proximity of your own; where both sides weigh alike,
-    :meth:`query` is enough. Both get the samples (:class:`leafkernel.schemes.Samples`: leaves,
-    in-bag weights, …) and the forest (:class:`leafkernel.schemes.ForestStats`: masses of leaves,
-    tree weights, …), and return weights: an array of shape (n, T), or the same in factors, a
-    :class:`leafkernel.schemes.Weighting`, which is faster and takes less memory.
+    :meth:`reference`. Subclass this to define your own proximity. If both sides have the same
+    weights, define only :meth:`query`.
+
+    Both methods get the samples (:class:`leafkernel.schemes.Samples`: leaves, in-bag weights, …)
+    and the forest (:class:`leafkernel.schemes.ForestStats`: leaf sizes, tree weights, …). They
+    return an array of shape (n, T), or its factors as a :class:`leafkernel.schemes.Weighting`.
+    Factors are faster and take less memory.
 
     Attributes
     ----------
     name : str
-        How messages call the scheme; the name of the class by default.
+        Name of the scheme in messages. By default, the name of the class.
     needs : frozenset of {"in_bag", "tree_weights", "labels", "paths", "features", "gradients"}
-        What must be known of the forest beyond its leaves: in-bag weights (``samples.in_bag``,
-        ``samples.is_oob``, ``forest.in_bag_mass``), tree weights (``forest.tree_weights``), labels
-        (``samples.labels``, None for unseen samples), the features that are split on along the path
-        to each leaf (``forest.path_features``), the values of the samples' features
-        (``samples.features``), the part of each training sample in the leaf values of a boosted
-        model (``samples.contributions``, ``forest.base_scores``, ``forest.tree_outputs``,
-        ``forest.output_labels``).
+        Information that the scheme uses in addition to the leaves. Only declared information is
+        available:
+
+        - "in_bag": ``samples.in_bag``, ``samples.is_oob`` and ``forest.in_bag_mass``
+        - "tree_weights": ``forest.tree_weights``
+        - "labels": ``samples.labels`` (None for new samples)
+        - "paths": ``forest.path_features``, the features on the path to each leaf
+        - "features": ``samples.features``, the feature values of the samples
+        - "gradients": ``samples.contributions``, the contribution of each training sample to the
+          leaf values of a boosted model, ``forest.base_scores``, ``forest.tree_outputs`` and
+          ``forest.output_labels``
     symmetric : bool
-        Whether q = w, so that P is symmetric and positive semidefinite. By default, whether the
-        class leaves :meth:`reference` as it is.
+        Whether q = w, so that P is symmetric and positive semidefinite. By default, True if the
+        class does not override :meth:`reference`.
     divides_by_shared_oob : bool
-        Whether each entry is divided by the number of trees that both samples are out of bag in.
-        Then P is not the product Q Wᵀ, so it has no maps and no operator.
+        Whether each entry is divided by the number of trees in which both samples are out-of-bag.
+        P is then not the product Q Wᵀ, so there are no maps and no operator.
     predicts : bool
-        Whether rows of P are distributions over the training samples, and P times y is the
-        forest's own prediction. Tasks that explain rely on it.
+        Whether each row of P is a distribution over the training samples and P times y is the
+        forest's prediction. Tasks that explain predictions rely on it.
     out_of_bag : bool
-        Whether training samples are compared with others only in the trees that did not draw them.
-        By default, whether the scheme needs in-bag weights. Where ``predicts`` holds as well, P
-        times y is the forest's out-of-bag prediction of its training samples.
+        Whether training samples are compared using only their out-of-bag trees. By default, True if
+        the scheme needs in-bag weights. If ``predicts`` is also True, P times y is the forest's
+        out-of-bag prediction for the training samples.
     own_proximity : float or None
-        The proximity of every training sample to itself; None where samples differ in it.
+        Proximity of every training sample to itself, or None if it depends on the sample.
     signed : bool
-        Whether weights may be negative. Proximities are then contributions to a sum, which may
-        cancel, and not similarities.
+        Whether weights may be negative. Proximities are then contributions to a sum, not
+        similarities.
 
     Examples
     --------
-    Count only the collisions in small leaves, as a class:
+    Count only small leaves:
 
     >>> import numpy as np
     >>> from leafkernel import ForestProximity, WeightScheme
@@ -107,10 +113,12 @@ class WeightScheme(ABC):
             if old in vars(cls):
                 value = vars(cls)[old]
                 if not isinstance(value, bool):
-                    raise TypeError(f"{cls.__name__} sets {old}; set {new} instead.")
+                    raise TypeError(
+                        f"{old} was renamed to {new}. Define {new} in {cls.__name__} instead."
+                    )
                 warnings.warn(
-                    f"{cls.__name__} sets {old}, which is now called {new}; write "
-                    f"{new} = {meaning[value]} instead of {old} = {value}.",
+                    f"{old} was renamed to {new}. In {cls.__name__}, replace {old} = {value} by "
+                    f"{new} = {meaning[value]}.",
                     FutureWarning,
                     stacklevel=3,
                 )
@@ -119,7 +127,7 @@ class WeightScheme(ABC):
 
     @property
     def out_of_bag(self) -> bool:
-        """Whether training samples are compared in out-of-bag trees alone."""
+        """Whether training samples are compared using only their out-of-bag trees."""
         return "in_bag" in self.needs
 
     @property
@@ -129,68 +137,86 @@ class WeightScheme(ABC):
 
     @property
     def equal_diagonal(self) -> bool:
-        """Whether all training samples have proximity one to themselves."""
+        """Whether the proximity of every training sample to itself is 1."""
         return self.own_proximity == 1
 
     @abstractmethod
     def query(self, samples: Samples, forest: ForestStats) -> AnyWeights:
-        """Return the query weights: how much each tree counts for samples to be compared.
+        """Return the query weights.
 
         Parameters
         ----------
         samples : Samples
-            n samples, in training or unseen.
+            n samples, from the training data or new.
         forest : ForestStats
-            What the training samples say of leaves and trees.
+            Statistics of the leaves and trees.
 
         Returns
         -------
         ndarray of shape (n, T) or Weighting
-            q_t(x); not negative, unless the scheme is ``signed``.
+            The weights q_t(x). They must be nonnegative unless the scheme is ``signed``.
         """
 
     def reference(self, samples: Samples, forest: ForestStats) -> AnyWeights:
-        """Return the reference weights: how much each tree counts for samples to compare with.
-
-        By default they are the query weights.
+        """Return the reference weights. Defaults to :meth:`query`.
 
         Parameters
         ----------
         samples : Samples
-            n samples, in training or unseen.
+            n samples, from the training data or new.
         forest : ForestStats
-            What the training samples say of leaves and trees.
+            Statistics of the leaves and trees.
 
         Returns
         -------
         ndarray of shape (n, T) or Weighting
-            w_t(x); not negative, unless the scheme is ``signed``.
+            The weights w_t(x). They must be nonnegative unless the scheme is ``signed``.
         """
         return self.query(samples, forest)
 
     def adjusted_diagonal(self, samples: Samples, forest: ForestStats) -> Weights:
-        """Return what ``diagonal="adjusted"`` puts on the diagonal, shape (n,)."""
+        """Return the values for ``diagonal="adjusted"``.
+
+        Parameters
+        ----------
+        samples : Samples
+            The n training samples.
+        forest : ForestStats
+            Statistics of the leaves and trees.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The proximity of each training sample to itself.
+        """
         raise ValueError(
-            f"diagonal='adjusted' is defined for weight_scheme='gap' alone, not for {self.name!r}; "
-            "use 'scheme', 'one' or 'zero'."
+            f"diagonal='adjusted' is defined only for weight_scheme='gap'; got {self.name!r}. "
+            "Use 'scheme', 'one' or 'zero'."
         )
 
 
 def ratio(numerator: Any, denominator: Any) -> Weights:
-    """Return a/b, and 0 where b = 0: the one place where that choice is made.
+    """Return a / b, and 0 where b is 0.
 
-    A denominator is zero where nothing was counted (a row never out of bag, a leaf without mass).
-    Such a row or leaf has no say, so its weight is zero.
+    Schemes use it for their weights. A denominator of 0 means that nothing was counted, for
+    example for a sample that is never out-of-bag or a leaf without in-bag samples. The weight is
+    then 0.
 
     Parameters
     ----------
     numerator, denominator : array-like
-        a and b, of shapes that broadcast.
+        The arrays a and b. Their shapes are broadcast.
 
     Returns
     -------
     ndarray of float64
-        a/b.
+        The ratio.
+
+    Examples
+    --------
+    >>> from leafkernel.schemes import ratio
+    >>> ratio([1, 1], [2, 0])
+    array([0.5, 0. ])
     """
     numerator, denominator = np.asarray(numerator), np.asarray(denominator)
     out: Weights = np.zeros(np.broadcast_shapes(numerator.shape, denominator.shape))

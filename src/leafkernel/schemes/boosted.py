@@ -16,23 +16,36 @@ from leafkernel.weighting import Weighting
 
 @dataclass(frozen=True, eq=False)
 class Boosted(WeightScheme):
-    r"""Shared leaves, each tree counted by its weight in the ensemble.
+    r"""Shared leaves, weighted by the importance of each tree. Use it for boosted trees.
 
     .. math:: q_t(x) = w_t(x) = \sqrt{\frac{w_t}{\sum_s w_s}}
 
-    By default w_t is the variance over the training samples of what tree t adds to the model, so
-    that the first trees of a boosted ensemble, which do most of the work, count most. Symmetric
+    By default, w_t is the variance over the training samples of the values that tree t adds to the
+    prediction. The first trees of a boosted ensemble then count most. The proximity is symmetric
     and positive semidefinite, with ones on the diagonal. Needs tree weights.
 
     Parameters
     ----------
     tree_weights : array-like of shape (T,), default=None
-        Nonnegative weight of each tree, for any forest; by default the ensemble's own.
+        Nonnegative weight of each tree. By default, the weights of the ensemble.
 
     References
     ----------
     S. Tan, M. Soloviev, G. Hooker, M. T. Wells, "Tree space prototypes: another look at making
     tree ensembles interpretable", FODS (2020).
+
+    Examples
+    --------
+    >>> from leafkernel import ForestProximity
+    >>> from leafkernel.schemes import Boosted
+    >>> leaves = [[1, 4], [1, 5], [2, 5]]
+    >>> prox = ForestProximity.from_leaves(
+    ...     leaves, weight_scheme=Boosted(tree_weights=[3, 1]), dtype="float64"
+    ... )
+    >>> prox.proximity().toarray().round(3)
+    array([[1.  , 0.75, 0.  ],
+           [0.75, 1.  , 0.25],
+           [0.  , 0.25, 1.  ]])
     """
 
     tree_weights: npt.ArrayLike | None = None
@@ -42,11 +55,11 @@ class Boosted(WeightScheme):
 
     @property
     def needs(self) -> frozenset[str]:  # type: ignore[override]
-        """Tree weights, unless they were given."""
+        """Tree weights, unless they were passed to the constructor."""
         return frozenset({"tree_weights"} if self.tree_weights is None else ())
 
     def query(self, samples: Samples, forest: ForestStats) -> Weighting:
-        """Return q = w."""
+        """Return the query weights, which are also the reference weights."""
         if self.tree_weights is None:
             by_leaf = forest.once(self.name, lambda: _by_leaf(forest.tree_weights, forest))
         else:
@@ -57,7 +70,7 @@ class Boosted(WeightScheme):
 
 
 def _by_leaf(weights: npt.NDArray[np.float64], forest: ForestStats) -> npt.NDArray[np.float64]:
-    # By a power of two, which rounds nothing: the sum of very large weights would be infinite.
+    # Scale by a power of two, which is exact. Otherwise the sum of huge weights could overflow.
     weights = np.ldexp(weights, -np.frexp(weights.max())[1])
     share = np.sqrt(ratio(weights, weights.sum()))
     return np.repeat(share, np.diff(forest.leaf_offsets))

@@ -1,4 +1,4 @@
-"""RF-GAP."""
+"""RF-GAP, the geometry- and accuracy-preserving proximity."""
 
 from __future__ import annotations
 
@@ -11,22 +11,34 @@ from leafkernel.weighting import Weighting, locked
 
 @dataclass(frozen=True)
 class Gap(WeightScheme):
-    r"""Geometry- and accuracy-preserving proximity: the forest's own prediction, as weights.
+    r"""RF-GAP: the weights that the forest predicts with. The default scheme.
 
     .. math:: q_t(x) = \frac{o_t(x)}{S(x)}, \qquad
               w_t(x) = \frac{c_t(x)}{M_{\mathrm{in}}(\ell_t(x))}
 
-    Rows sum to one, and ``P @ y`` is the forest's out-of-bag prediction; for unseen samples, its
-    prediction. Not symmetric; zero on the diagonal. A row that no tree left out of bag is zero.
-    Needs in-bag weights.
+    Rows sum to one. ``P @ y`` is the forest's out-of-bag prediction for the training samples, and
+    its usual prediction for new samples. The proximity is not symmetric, and its diagonal is zero.
+    If a sample is in bag in every tree, its row is zero. Needs in-bag weights.
 
-    The identity holds where a leaf predicts the weighted mean of its training targets: not for
-    ``criterion="absolute_error"`` (medians) and not under ``monotonic_cst`` (clipped means).
+    The prediction is exact if each leaf predicts the weighted mean of its training targets. This
+    excludes ``criterion="absolute_error"`` (medians) and ``monotonic_cst`` (clipped means).
 
     References
     ----------
     J. S. Rhodes, A. Cutler, K. R. Moon, "Geometry- and accuracy-preserving random forest
     proximities", IEEE TPAMI 45 (2023).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from leafkernel import ForestProximity
+    >>> X, y = load_iris(return_X_y=True)
+    >>> forest = RandomForestClassifier(random_state=0, oob_score=True).fit(X, y)
+    >>> prox = ForestProximity(forest, "gap").fit(X, y)
+    >>> bool(np.allclose(prox.weighted_sums(np.eye(3)[y]), forest.oob_decision_function_))
+    True
     """
 
     name = "gap"
@@ -35,15 +47,15 @@ class Gap(WeightScheme):
     own_proximity = 0.0
 
     def query(self, samples: Samples, forest: ForestStats) -> Weighting:
-        """Return q."""
+        """Return the query weights."""
         return Weighting(by_sample=ratio(1.0, samples.n_oob_trees[:, 0]), by_entry=samples.is_oob)
 
     def reference(self, samples: Samples, forest: ForestStats) -> Weighting:
-        """Return w."""
+        """Return the reference weights."""
         by_leaf = forest.once(self.name, lambda: locked(ratio(1.0, forest.in_bag_mass)))
         return Weighting(by_leaf=by_leaf, by_entry=samples.in_bag)
 
     def adjusted_diagonal(self, samples: Samples, forest: ForestStats) -> Weights:
-        """Return the mean of w over the trees that drew each sample, shape (n,)."""
+        """Return the mean reference weight of each sample over its in-bag trees, shape (n,)."""
         weight = self.reference(samples, forest).dense(samples.leaf).sum(axis=1)
         return ratio(weight, forest.n_trees - samples.n_oob_trees[:, 0])

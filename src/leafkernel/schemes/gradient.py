@@ -1,4 +1,4 @@
-"""The exact contributions of training samples to the scores of a boosted model."""
+"""Exact contributions of training samples to the scores of a boosted model."""
 
 from __future__ import annotations
 
@@ -15,38 +15,53 @@ from leafkernel.weighting import Weighting
 
 @dataclass(frozen=True)
 class Gradient(WeightScheme):
-    r"""The raw score of a gradient-boosted model, as a signed sum over its training samples.
+    r"""Contributions of training samples to the raw score of a gradient-boosted model.
 
     .. math:: q_t(x) = 1, \qquad
               w_t(x) = v_\ell \frac{c\,g}{G_\ell} = \frac{-\eta\, c\, g}{H_\ell + \lambda}
 
-    g is the derivative of the loss at the score of x before tree t, c the weight of x, G and H the
-    sums of the weighted first and second derivatives over the leaf ℓ of x, v the value of that
-    leaf, η the learning rate and λ the L2 term. **Rows of P sum to the raw score minus the base
-    score**, for training samples and new ones: a row says which training samples pushed the score
-    up and which pushed it down. ``ForestProximity.base_score_`` is the base score.
+    g is the derivative of the loss at the score of x before tree t, and c is the weight of x. G and
+    H are the sums of the weighted first and second derivatives over the leaf ℓ of x, and v is the
+    value of that leaf. η is the learning rate and λ the L2 term.
 
-    Weights are negative where a sample pulled the score down, so proximities are contributions,
-    not similarities. Not symmetric. Needs gradients: the targets and sample weights that the model
-    was trained on. They are computed from the model's own scores, and refused where they do not
-    give the values of its leaves.
+    **Rows of P sum to the raw score minus the base score**, for training samples and for new data.
+    A row shows which training samples increased the score and which decreased it.
+    ``ForestProximity.base_score_`` is the base score.
+
+    Proximities are signed contributions, not similarities. The matrix is not symmetric. Needs
+    gradients: pass the targets and sample weights that the model was trained on to ``fit``. The
+    gradients are computed from the model's scores. If they do not reproduce the leaf values of the
+    model, an error is raised.
 
     Parameters
     ----------
     output : object, default=None
-        The output to explain: the label of a class for models with a score for each class, the
-        number of the output for regression with several targets. None takes the only output.
-        A binary model has one output, the score of its second class.
+        The output to explain. For models with one score per class, the label of a class. For
+        regression with several targets, the index of the output. None selects the only output. A
+        binary model has one output, the score of its second class.
     objective : callable, default=None
-        ``objective(y, scores)``, which returns the first and second derivatives of the loss with
-        respect to the raw scores, without sample weights. For models that were trained with an
-        objective of your own. y holds the targets, or numbers of classes in sorted order; scores
-        and derivatives have shape (n,), or (n, K) for several outputs.
+        A function ``objective(y, scores)`` that returns the first and second derivatives of the
+        loss with respect to the raw scores, without sample weights. Required for models that were
+        trained with a custom objective. y contains the targets, or class indices in sorted order.
+        Scores and derivatives have shape (n,), or (n, K) for several outputs.
 
     Notes
     -----
-    The derivative of a sample depends on all earlier trees. A contribution says through which
-    residual a sample acts, not how the score would change without it.
+    The derivative of a sample depends on all earlier trees. A contribution is not the change of the
+    score if the sample were removed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.ensemble import GradientBoostingRegressor
+    >>> from leafkernel import ForestProximity
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = GradientBoostingRegressor(n_estimators=20, random_state=0).fit(X, y)
+    >>> prox = ForestProximity(model, "gradient", dtype="float64").fit(X, y)
+    >>> scores = prox.base_score_ + prox.weighted_sums(np.ones(len(y)), X)
+    >>> bool(np.allclose(scores, model.predict(X)))
+    True
     """
 
     output: Any = None
@@ -58,11 +73,11 @@ class Gradient(WeightScheme):
     symmetric = False
 
     def query(self, samples: Samples, forest: ForestStats) -> Weighting:
-        """Return q."""
+        """Return the query weights, which are 1."""
         return Weighting()
 
     def reference(self, samples: Samples, forest: ForestStats) -> Weights:
-        """Return w, shape (n, T)."""
+        """Return the reference weights, shape (n, T)."""
         number, parts = self.output_number(forest), samples.contributions
         if parts.ndim == 3:
             return parts[:, :, number]
@@ -76,7 +91,7 @@ class Gradient(WeightScheme):
         Parameters
         ----------
         forest : ForestStats
-            What the training samples say of leaves and trees.
+            Statistics of the leaves and trees.
 
         Returns
         -------
@@ -86,31 +101,31 @@ class Gradient(WeightScheme):
         return float(forest.base_scores[self.output_number(forest)])
 
     def output_number(self, forest: ForestStats) -> int:
-        """Return the number of the output to explain.
+        """Return the index of the output to explain.
 
         Parameters
         ----------
         forest : ForestStats
-            What the training samples say of leaves and trees.
+            Statistics of the leaves and trees.
 
         Returns
         -------
         int
-            Its place among the outputs of the model.
+            Index among the outputs of the model.
         """
         labels = forest.output_labels
         if self.output is None:
             if len(labels) == 1:
                 return 0
             raise ValueError(
-                f"output=None, but the model has a score for each of {labels.tolist()}; choose one "
-                f"with weight_scheme=Gradient(output={labels.tolist()[0]!r})."
+                f"output=None, but the model has several outputs: {labels.tolist()}. Choose one, "
+                f"for example weight_scheme=Gradient(output={labels.tolist()[0]!r})."
             )
         found = np.flatnonzero([label == self.output for label in labels.tolist()])
         if len(found) != 1:
             raise ValueError(
-                f"output={self.output!r} is not an output of the model; its outputs are "
+                f"output={self.output!r} is not an output of the model. Use one of "
                 f"{labels.tolist()}."
-                + (" A binary model has one score, that of its second class." * (len(labels) == 1))
+                + (" A binary model has one output: its second class." * (len(labels) == 1))
             )
         return int(found[0])

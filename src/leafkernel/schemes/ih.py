@@ -1,4 +1,4 @@
-"""The proximity that discounts hard samples."""
+"""The proximity that gives less weight to hard samples."""
 
 from __future__ import annotations
 
@@ -11,42 +11,54 @@ from leafkernel._validation import check_choice, check_count
 from leafkernel.leaf_index import Array, ForestStats, Samples
 from leafkernel.schemes._base import Weights, WeightScheme, ratio
 
-# Distances are computed for this many (query, candidate) pairs at a time: about 32 MB.
+# Number of (query, candidate) pairs for which distances are computed at a time: about 32 MB.
 _PAIRS_AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True)
 class InstanceHardness(WeightScheme):
-    r"""Shared leaves, where a reference sample among neighbors of other classes counts less.
+    r"""Shared leaves, with less weight for samples that are surrounded by other classes.
 
     .. math:: q_t(x) = \frac{1}{T}, \qquad w_t(x') = 1 - \mathrm{kDN}_t(x')
 
-    kDN_t(x) is the share of the k nearest neighbors of x that carry another label, searched in
-    the subspace of the features that the path of x in tree t splits on (Euclidean, features as they
-    are, x itself excluded). Candidates tied at the k-th distance share its place evenly, so the
-    order of the rows does not matter. A sample with fewer than k candidates uses those it has; one
-    with none is not hard. Unseen samples have no label, and count as not hard.
+    Use it if mislabeled and borderline samples should count less. kDN_t(x) is the fraction of the k
+    nearest neighbors of x that have another label. Neighbors are searched by Euclidean distance,
+    using only the features on the path of x in tree t. Features are not scaled, and x itself is
+    excluded. Candidates with the same distance as the k-th neighbor share its place evenly, so the
+    order of the samples does not matter. With fewer than k candidates, all of them are used;
+    without any, kDN is 0. New samples have no label, so their kDN is 0.
 
-    Needs class labels and tree paths.
+    Needs class labels, features and tree paths.
 
     Parameters
     ----------
     k : int, default=5
         Number of neighbors.
     neighbors : {"all", "leaf"}, default="all"
-        Where to look for them: among all training samples, or only in the sample's leaf. "all" is
-        quadratic in the number of samples: see `max_reference`.
+        Candidates: all training samples, or only those in the same leaf. The cost of "all" is
+        quadratic in the number of samples; see `max_reference`.
     symmetric : bool, default=False
-        Whether to weigh both sides by :math:`\sqrt{(1 - \mathrm{kDN}_t) / T}`, which makes the
-        proximity symmetric and positive semidefinite.
+        Whether to use the weight :math:`\sqrt{(1 - \mathrm{kDN}_t) / T}` on both sides. The
+        proximity is then symmetric and positive semidefinite.
     max_reference : int or None, default=None
-        With ``neighbors="all"``, search among at most so many training samples, drawn evenly at
-        random with a fixed seed.
+        With ``neighbors="all"``, the largest number of candidates. They are drawn at random with
+        a fixed seed.
 
     References
     ----------
     H. Cao, S. Bernard, R. Sabourin, L. Heutte, "A novel random forest dissimilarity measure for
     multi-view learning", ICPR (2021).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from leafkernel import ForestProximity
+    >>> from leafkernel.schemes import InstanceHardness
+    >>> X, y = load_iris(return_X_y=True)
+    >>> forest = RandomForestClassifier(20, random_state=0)
+    >>> ForestProximity(forest, InstanceHardness(k=7)).fit(X, y).proximity().shape
+    (150, 150)
     """
 
     k: int = 5
@@ -58,13 +70,13 @@ class InstanceHardness(WeightScheme):
     needs = frozenset({"features", "labels", "paths"})
 
     def query(self, samples: Samples, forest: ForestStats) -> Weights:
-        """Return q, shape (n, T)."""
+        """Return the query weights, shape (n, T)."""
         if self.symmetric:
             return np.sqrt((1.0 - self._hardness(samples, forest)) / forest.n_trees)
         return np.broadcast_to(1.0 / forest.n_trees, samples.leaf.shape)
 
     def reference(self, samples: Samples, forest: ForestStats) -> Weights:
-        """Return w, shape (n, T)."""
+        """Return the reference weights, shape (n, T)."""
         if self.symmetric:
             return self.query(samples, forest)
         return 1.0 - self._hardness(samples, forest)
@@ -76,7 +88,10 @@ class InstanceHardness(WeightScheme):
         if samples.labels is None or samples.feature_values is None:
             return np.zeros(samples.leaf.shape)
         if not np.isfinite(samples.features).all():
-            raise ValueError("weight_scheme='ih' measures distances, so X must be finite (no NaN).")
+            raise ValueError(
+                "X contains NaN or infinity, but weight_scheme='ih' computes distances between "
+                "samples. Impute the missing values or use another scheme."
+            )
         if self.neighbors == "leaf":
             return self._hardness_in_leaves(samples, forest)
         return self._hardness_among_all(samples, forest)
@@ -98,8 +113,8 @@ class InstanceHardness(WeightScheme):
             if self.max_reference < samples.n_samples:
                 draw = np.random.default_rng(0).choice
                 candidates = np.sort(draw(candidates, self.max_reference, replace=False))
-        # A sample's neighbors depend on the subspace alone: each (sample, subspace) is done once,
-        # however many trees share it.
+        # The neighbors of a sample depend only on the subspace, so each (sample, subspace) pair is
+        # computed once, even if several trees share it.
         number_of: dict[tuple[int, ...], int] = {}
         subspace_of_leaf = np.zeros(forest.n_leaves, dtype=np.intp)
         for leaf in np.unique(samples.leaf):
@@ -122,7 +137,7 @@ class InstanceHardness(WeightScheme):
     def _disagreement(
         self, samples: Samples, queries: Array, candidates: Array, features: Array
     ) -> Weights:
-        """Return, for each query, the share of its k nearest candidates with another label."""
+        """Return, for each query, the fraction of its k nearest candidates with another label."""
         assert samples.labels is not None
         found = np.empty(len(queries))
         step = max(1, _PAIRS_AT_ONCE // max(1, len(candidates)))

@@ -1,4 +1,4 @@
-"""Fits and results that never hold the table, its leaves or P in memory as a whole."""
+"""Fits and results for data larger than memory."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Fit a proximity to a table that is read once, batch by batch.
 
-Leaf ids go to a file as they are found. In-bag weights follow, a few trees at a time, then the
-masses of leaves, then the lists of one part of the rows after the other. What lies there at the end
-is a saved proximity, which is opened with its arrays mapped from their files. Each step notes what
-is done, so that a fit that was interrupted goes on where it was.
+Leaf ids are written to a file as they are computed. In-bag weights follow, a few trees at a time,
+then the leaf sizes, then the lists of one part of the rows after the other. The result is a saved
+proximity, whose arrays are memory-mapped. Each step records its progress, so an interrupted fit can
+be resumed.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from leafkernel.training import complete_samples, read_stats
 from leafkernel.weighting import leaf_id_type
 
 _LISTS = ("offsets", "members", "weights", "sample_at")
-# A part of so much memory, while it is made, needs several times as much.
+# The memory limit divided by the size of a part. Creating a part takes several times its size.
 _SHARE_OF_PART = 10
-# Rows whose leaf masses are counted at once, and rows whose leaves are compared with earlier ones.
+# Number of rows to count at once, and of rows whose leaves identify the forest.
 _ROWS_AT_ONCE = 1 << 17
 _COMPARED = 256
 
 
 @dataclass(frozen=True)
 class BatchFit:
-    """What was fitted to batches.
+    """The result of a fit to batches.
 
     Attributes
     ----------
     kernel : LeafKernel
-        The kernel, over arrays that are mapped from files.
+        The kernel, on memory-mapped arrays.
     samples : Samples
         The training samples.
     y : ndarray or None
@@ -57,7 +57,7 @@ class BatchFit:
     work : Work
         The folder with the files.
     there : dict of str to ndarray
-        The arrays that lie in it.
+        The arrays in it, by name.
     """
 
     kernel: LeafKernel
@@ -79,13 +79,13 @@ class BatchFitter:
     scheme : WeightScheme
         The weight scheme.
     options : dict
-        Further parameters of :meth:`LeafKernel.fit`.
+        Other parameters of :meth:`LeafKernel.fit`.
     limit : int
-        Memory to stay within, in bytes.
+        Memory limit in bytes.
     progress : bool
-        Whether to show progress.
+        Whether to show progress bars.
     n_threads : int
-        Threads.
+        Number of threads.
     """
 
     forest: forests.FittedForest
@@ -98,8 +98,8 @@ class BatchFitter:
     def fit(
         self, batches: Batches, y: Any, sample_weight: Any, folder: Path, identity: str | None
     ) -> BatchFit:
-        """Fit, or go on with a fit of the same identity that was interrupted."""
-        # The name that the data of a save has: at the end, it is one.
+        """Fit, or resume an interrupted fit with the same identity."""
+        # Named like the data folder of a save, because it becomes one.
         work = Work(folder / f"data-{(identity or secrets.token_hex(6))[:12]}", identity)
         first, leaf = self._route(work, batches)
         n_rows, n_trees = leaf.shape
@@ -138,13 +138,13 @@ class BatchFitter:
         return BatchFit(kernel, samples, y, first, work, there)
 
     def identity(self, batches: Batches, y: Any, sample_weight: Any) -> str | None:
-        """Return what tells this fit from others; None where the table or scheme has no identity.
+        """Return a text that identifies the fit, or None if the table or scheme has no identity.
 
-        Part of it is where the forest sends the first rows.
+        It includes the leaves of the first rows, to identify the forest.
         """
         first = next(iter(batches), None)
         if first is None:
-            raise ValueError("the table has no rows.")
+            raise ValueError("X has no rows.")
         head = first.X.iloc[:_COMPARED] if hasattr(first.X, "iloc") else first.X[:_COMPARED]
         leaves = self.forest.leaves(head, n_threads=self.n_threads)
         table, scheme = batches.identity, _identity_of(self.scheme)
@@ -159,39 +159,38 @@ class BatchFitter:
         )
 
     def refuse_unsupported(self) -> None:
-        """Refuse what needs all samples in memory."""
+        """Raise an error for forests and schemes that need all samples in memory."""
         if self.forest.learns_leaves:
             raise TypeError(
-                f"{self.forest} tells its leaves only through the samples of one fit, so it cannot "
-                "be fitted batch by batch; pass all samples at once."
+                f"forest={self.forest} cannot be used with Batches, because it has no list of its "
+                "leaves. Pass all samples at once."
             )
         if "features" in self.scheme.needs:
             raise ValueError(
-                f"weight_scheme={self.scheme.name!r} looks at the training samples themselves, "
-                "which are not kept when they come in batches; use 'kerf' or 'gap'."
+                f"weight_scheme={self.scheme.name!r} needs the features of all training samples "
+                "in memory, so it does not work with Batches. Use 'kerf' or 'gap'."
             )
         if "gradients" in self.scheme.needs:
             raise ValueError(
-                f"weight_scheme={self.scheme.name!r} follows the training of the model over all "
-                "samples at once, so it does not work with batches; pass all samples to fit, or "
-                "use 'kerf'."
+                f"weight_scheme={self.scheme.name!r} needs all training samples in memory, so it "
+                "does not work with Batches. Pass all samples to fit, or use 'kerf'."
             )
         if self.options["symmetrize"] and not self.scheme.symmetric:
             raise ValueError(
                 f"symmetrize=True with weight_scheme={self.scheme.name!r} keeps two maps in "
-                "memory, so it does not work with batches; use 'kerf', which is symmetric."
+                "memory, so it does not work with Batches. Use 'kerf', which is symmetric."
             )
 
     def _route(self, work: Work, batches: Batches) -> tuple[Any, Array]:
         """Return X of the first batch, and the leaves of all rows, mapped from their file."""
         first = next(iter(batches), None)
         if first is None:
-            raise ValueError("the table has no rows.")
+            raise ValueError("X has no rows.")
         _check_size(first.X, self.limit)
         done = int(work.state.get("rows", 0))
         width, kind = len(self.forest.leaf_offsets) - 1, leaf_id_type(self.forest.leaf_offsets[-1])
         if not work.state.get("routed"):
-            # Before the first file: a folder with files and no note is taken for another's.
+            # Before the first file, because a folder with files but without a record is rejected.
             work.note(rows=done)
             names = _names(first.X)
             with (
@@ -200,9 +199,15 @@ class BatchFitter:
             ):
                 for batch in batches.rows_from(done):
                     if _names(batch.X) != names:
-                        raise ValueError(f"the columns change at row {leaf.n_rows}.")
+                        raise ValueError(
+                            f"X has other columns from row {leaf.n_rows} on. All batches must have "
+                            "the same columns."
+                        )
                     if (batch.y is None) != (first.y is None):
-                        raise ValueError(f"targets are missing from row {leaf.n_rows} on.")
+                        raise ValueError(
+                            f"y is missing in some batches (first difference at row {leaf.n_rows})."
+                            " Pass targets in all batches or in none."
+                        )
                     if batch.y is not None:
                         work.put(f"y_{leaf.n_rows}", _plain(batch.y))
                     leaf.append(self.forest.leaves(batch.X, n_threads=self.n_threads))
@@ -213,14 +218,14 @@ class BatchFitter:
         return first.X, work.get("leaf")
 
     def _draw(self, work: Work, y: Any, sample_weight: Any, leaf: Array) -> dict[str, Array]:
-        """Return in-bag weights and out-of-bag flags, mapped from files, a few trees at a time."""
+        """Return in-bag weights and out-of-bag flags, mapped from files."""
         n_rows, n_trees = leaf.shape
         names, at_once = (
             ("in_bag_weights", "oob_flags"),
             max(self.limit // (64 * max(n_rows, 1)), 1),
         )
         done = int(work.state.get("trees", 0))
-        with progress_bar("draws", n_trees, enabled=self.progress, unit="tree") as on_progress:
+        with progress_bar("in-bag", n_trees, enabled=self.progress, unit="tree") as on_progress:
             while done < n_trees:
                 trees = slice(done, min(done + at_once, n_trees))
                 bag = self.forest.in_bag_of_trees(
@@ -233,7 +238,10 @@ class BatchFitter:
                     else:
                         file = open_memmap(path, "r+")
                     if not np.can_cast(found.dtype, file.dtype, "safe"):
-                        raise ValueError("the trees drew samples in different ways.")
+                        raise ValueError(
+                            "in-bag weights of different trees have different types "
+                            f"({file.dtype} and {found.dtype})."
+                        )
                     file[:, trees] = found
                     file.flush()
                 done = trees.stop
@@ -245,7 +253,7 @@ class BatchFitter:
     def _list_part(
         self, work: Work, there: dict[str, Array], i: int, rows: WeighedRows
     ) -> core.LeafLists:
-        """Return the lists of a part, mapped from files; those that were written stay."""
+        """Return the lists of a part, mapped from files. Existing files are reused."""
         names = {name: f"part{i}_{name}" for name in _LISTS}
         if i >= int(work.state.get("parts", 0)):
             lists = list_by_leaf(rows, n_threads=self.n_threads)
@@ -262,22 +270,25 @@ class BatchFitter:
 
 
 def _targets(work: Work, y: Any, n_rows: int) -> Any:
-    """Return the targets that were given, or those of the batches."""
+    """Return the given targets, or those of the batches."""
     if y is None:
         files = sorted(work.folder.glob("y_*.npy"), key=lambda path: int(path.stem[2:]))
         if not files:
             return None
         parts = [np.load(path, allow_pickle=False) for path in files]
         if len({part.dtype.kind in "biuf" for part in parts}) > 1:
-            raise TypeError("some batches have numbers as targets, and others have none.")
+            raise TypeError("y is numeric in some batches and not in others. Use one type.")
         y = np.concatenate(parts)
     if len(y) != n_rows:
-        raise ValueError(f"y has {len(y):,} rows, but the batches of X have {n_rows:,}.")
+        raise ValueError(
+            f"y has {len(y):,} rows, but the batches of X have {n_rows:,}. Pass one target for "
+            "each row."
+        )
     return y
 
 
 def _plain(y: Array) -> Array:
-    """Return targets as an array of numbers, texts or dates, which a file can hold."""
+    """Return targets as an array of numbers, text or dates, which can be written to a file."""
     refuse_missing(y)
     if y.dtype != object:
         return y
@@ -286,13 +297,13 @@ def _plain(y: Array) -> Array:
     if found.dtype == object or (len(kinds) > 1 and str in kinds):
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
         raise TypeError(
-            f"targets of type {names} cannot be written to a file; give numbers or text."
+            f"y has values of type {names}, which cannot be written to a file. Use numbers or text."
         )
     return found
 
 
 def _identity_of(scheme: WeightScheme) -> list[str] | None:
-    """Return what tells a scheme of ours from others; a user's own could have changed."""
+    """Return values that identify a built-in scheme, or None for user-defined schemes."""
     if not type(scheme).__module__.startswith("leafkernel.schemes."):
         return None
     values = [getattr(scheme, field.name) for field in fields(scheme)]  # type: ignore[arg-type]
@@ -304,10 +315,10 @@ def _names(X: Any) -> list[Any]:
 
 
 def _check_size(X: Any, limit: int) -> None:
-    """Refuse batches that would take most of the memory alone."""
+    """Raise an error if a batch takes more than a quarter of the memory limit."""
     size = X.memory_usage().sum() if hasattr(X, "memory_usage") else getattr(X, "nbytes", 0)
     if size > limit // 4:
         raise MemoryError(
-            f"a batch of {X.shape[0]:,} rows takes {format_bytes(size)}, more than a quarter of "
-            f"max_memory ({format_bytes(limit)}); read smaller batches (batch_rows)."
+            f"A batch of {X.shape[0]:,} rows takes {format_bytes(size)}, more than a quarter of "
+            f"max_memory ({format_bytes(limit)}). Use a smaller batch_rows."
         )

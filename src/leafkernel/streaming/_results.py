@@ -1,4 +1,4 @@
-"""Results that are written block by block, and go on where they were after an interruption."""
+"""Write results block by block, and resume after an interruption."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from leafkernel.streaming._work import Work, seal
 
 Array = npt.NDArray[Any]
 Columns = dict[str, Array]
-#: Computes the lines (row, neighbor, proximity) of a block, given its first row.
+#: Computes the columns (row, neighbor, proximity) of a block, given its first row.
 Lines = Callable[[Product, int], Columns]
 
 _MOST_ROWS = 1 << 16
@@ -36,7 +36,7 @@ _PARQUET, _NPY = ".parquet", ".npy"
 def write_neighbors(
     inside: Inside, path: str | os.PathLike[str], X: Any, n_neighbors: int, by: str
 ) -> Path:
-    """Write the nearest training samples of each sample."""
+    """Write the most similar training samples of each sample."""
 
     def nearest(product: Product, first: int) -> Columns:
         similarity, neighbors = inside.engine.nearest(
@@ -67,15 +67,15 @@ def write_proximity(inside: Inside, path: str | os.PathLike[str], X: Any) -> Pat
     target = Path(path)
     if _format_of(target) == _NPY:
         raise ValueError(
-            f"{path}: a sparse matrix is written as Parquet; end the name in .parquet."
+            f"path={str(path)!r} must end in .parquet: P is written as a Parquet file."
         )
     return _write(inside, target, X, rows, {"nearest": None})
 
 
 def _write(inside: Inside, path: Path, X: Any, lines: Lines, asked: dict[str, Any]) -> Path:
-    """Compute block after block into a folder beside the file, then write the file."""
+    """Compute the blocks into a folder next to the file, then write the file."""
     if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; give the name of a file.")
+        raise IsADirectoryError(f"path={str(path)!r} is a folder. Pass the name of a file.")
     kernel = inside.kernel
     batches = X if X is None or isinstance(X, Batches) else Batches.from_arrays(X)
     if batches is not None and batches.n_rows == 0:
@@ -117,7 +117,7 @@ def _write(inside: Inside, path: Path, X: Any, lines: Lines, asked: dict[str, An
 
 
 def _training(inside: Inside, done: int) -> Iterator[Product]:
-    """Yield the products of the training samples that are not done; no block is of two parts."""
+    """Yield the products of the remaining training samples. No block spans two parts."""
     begin = 0
     for part in parts_of(inside.kernel.index):
         for some in cut(part.n_samples, _MOST_ROWS):
@@ -149,7 +149,7 @@ def _join_tables(work: Work, blocks: list[int], path: Path) -> None:
 
 
 def _join_matrices(work: Work, blocks: list[int], path: Path) -> None:
-    """Write the neighbors and, beside them, their proximities."""
+    """Write one file with the neighbors and one with their proximities."""
     for name, target in (
         ("neighbor", path),
         ("proximity", path.with_name(f"{path.stem}.proximity{path.suffix}")),
@@ -169,7 +169,7 @@ def _join_matrices(work: Work, blocks: list[int], path: Path) -> None:
 def blocks_of_batches(
     inside: Inside, batches: Batches, block_size: int, *, sort: bool
 ) -> Iterator[tuple[slice, csr_array]]:
-    """Yield blocks of rows of P, of one batch after the other."""
+    """Yield blocks of rows of P, batch after batch."""
     begin = 0
     for batch in batches:
         for rows, block in inside.blocks(batch.X, block_size, sort=sort):
@@ -179,5 +179,5 @@ def blocks_of_batches(
 
 def _format_of(path: Path) -> str:
     if path.suffix not in (_PARQUET, _NPY):
-        raise ValueError(f"{path.name}: results are written as .parquet or .npy; end the name so.")
+        raise ValueError(f"path must end in .parquet or .npy; got {path.name!r}.")
     return path.suffix

@@ -1,4 +1,4 @@
-"""Folders of unfinished work: what is done stays done, also after a crash."""
+"""Folders for work that can be resumed after an interruption or a crash."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ import numpy.typing as npt
 from leafkernel._files import open_whole
 
 fcntl: Any = None
-with suppress(ImportError):  # Windows has no such locks
+with suppress(ImportError):  # not available on Windows
     fcntl = import_module("fcntl")
 
 Array = npt.NDArray[Any]
 
-#: The note of what is done.
+#: The file that records the progress.
 STATE = "state.json"
-# Arrays begin behind a header of this size, which is written again when their length is known.
+# Size of the header of an array file. The header is rewritten when the length is known.
 _HEADER = 128
 _LOCK = "lock"
 
 
 def seal(**told: Any) -> str:
-    """Return a short text that is the same only for the same values."""
+    """Return a hash of the values."""
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
 class Work:
-    """A folder of work that can be interrupted at any moment, and the note of what is done.
+    """A folder for work that can be interrupted at any time, with a record of its progress.
 
     Parameters
     ----------
     folder : Path
-        The folder. It is made if it is not there.
+        The folder. It is created if it does not exist.
     identity : str or None
-        What tells this work from others: see :func:`seal`. A folder with other work is refused.
-        Work without an identity begins anew.
+        Text that identifies the work; see :func:`seal`. A folder with other work is rejected. Work
+        without an identity starts over.
     """
 
     def __init__(self, folder: Path, identity: str | None) -> None:
@@ -55,7 +55,8 @@ class Work:
             and any(file.name != _LOCK for file in folder.iterdir())
         ):
             raise FileExistsError(
-                f"{folder} is needed for unfinished work, but holds other files; move them away."
+                f"{folder} is needed for intermediate results, but contains other files. Move them "
+                "away."
             )
         folder.mkdir(parents=True, exist_ok=True)
         self._hold(folder)
@@ -68,12 +69,12 @@ class Work:
             self.state = json.loads(path.read_bytes())
             if self.state["identity"] != identity:
                 raise FileExistsError(
-                    f"{folder} holds unfinished work on other data or with other settings. To go "
-                    "on with that, call it as before. To begin anew, delete the folder."
+                    f"{folder} contains unfinished work on other data or with other settings. To "
+                    "resume it, make the same call as before. To start over, delete the folder."
                 )
 
     def _hold(self, folder: Path) -> None:
-        """Keep other processes and threads out, until this object or its process is gone."""
+        """Lock the folder until this object or its process is gone."""
         if fcntl is None:
             return
         file = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT)
@@ -82,15 +83,15 @@ class Work:
         except BlockingIOError:
             os.close(file)
             raise BlockingIOError(
-                f"{folder} is in use: the same work is under way in another process or thread."
+                f"{folder} is locked: the same work is running in another process or thread."
             ) from None
-        except OSError:  # a file system without locks
+        except OSError:  # the file system does not support locks
             os.close(file)
             return
         weakref.finalize(self, os.close, file)
 
     def note(self, **done: Any) -> None:
-        """Write down what is done, in one step."""
+        """Update the record of the progress, in one step."""
         self.state.update(done)
         with open_whole(self.folder / STATE) as file:
             file.write(json.dumps(self.state).encode())
@@ -114,25 +115,25 @@ class Work:
         path = self.folder / f"{name}.npy"
         try:
             array: Array = np.load(path, mmap_mode="r")
-        except ValueError:  # what has no entries cannot be mapped
+        except ValueError:  # empty arrays cannot be memory-mapped
             array = np.load(path)
         array.flags.writeable = False
         return array.view(np.ndarray)
 
 
 class GrowingArray:
-    """An NPY file that grows by rows.
+    """An NPY file to which rows can be appended.
 
     Parameters
     ----------
     path : Path
-        The file. What it holds behind the first ``n_rows`` rows is cut off.
+        The file. Everything after the first ``n_rows`` rows is removed.
     width : int
         Length of a row.
     dtype : dtype
         Type of the entries.
     n_rows : int
-        Rows that are there already.
+        Number of existing rows.
     """
 
     def __init__(self, path: Path, width: int, dtype: npt.DTypeLike, n_rows: int) -> None:
@@ -142,7 +143,7 @@ class GrowingArray:
         self._file.seek(0, os.SEEK_END)
 
     def append(self, rows: Array) -> None:
-        """Add rows, and make sure that they are on the disk."""
+        """Append rows, and flush them to disk."""
         self._file.write(np.ascontiguousarray(rows, dtype=self.dtype).data)
         self._sync()
         self.n_rows += len(rows)
@@ -151,7 +152,7 @@ class GrowingArray:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Write the header, which tells how many rows there are, if nothing went wrong."""
+        """Write the header with the number of rows, unless an error occurred."""
         if kind is None:
             self._write_header()
         self._file.close()
