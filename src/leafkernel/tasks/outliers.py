@@ -86,8 +86,8 @@ def outlier_scores(
     same holds for scores of numbers.
 
     A sum of zero counts as one, as in R, or as half of the smallest other sum if this is less.
-    Otherwise a sample without similar samples in its class would look normal. If the MAD is zero,
-    because more than half of a class have the same raw measure, the mean absolute deviation is used.
+    Otherwise a sample without similar samples in its class would look normal. The MAD is zero if
+    more than half of a class have the same raw measure. The mean absolute deviation is then used.
 
     Examples
     --------
