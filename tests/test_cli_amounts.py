@@ -24,7 +24,7 @@ COLUMNS = {
     "pound": (lambda x: f"£{x:.2f}", "amounts in £."),
     "yen": (lambda x: f"¥{100 * x:,.0f}", "amounts in ¥."),
     "dots": (lambda x: f"{100_000 * x:,.0f}".replace(",", "."), "dots as thousands separators"),
-    "brackets": (lambda x: f"({60 - x:,.2f})" if x < 60 else f"{x - 60:,.2f}", "brackets"),
+    "brackets": (lambda x: f"({60 - x:,.2f})" if x < 60 else f"{x - 60:,.2f}", "parentheses"),
     "krone": (lambda x: f"{100 * x:,.2f} kr".replace(",", " ").replace(".", ","), "in kr."),
     "code": (lambda x: f"EUR {x:.2f}", "amounts in EUR."),
     "code behind": (lambda x: f"{x:.2f} USD", "amounts in USD."),
@@ -179,7 +179,7 @@ def test_a_column_as_date(table):
         assert line["day"].startswith("2024-")
     notes = " ".join(document["notes"])
     assert "'day' has dates with the day first" in notes
-    assert "'month' holds dates with the month first" in notes
+    assert "'month' has dates with the month first" in notes
     said = run("outliers", table, "-t", "y", "--as", "open=date", exit_code=4).stderr
     assert "may start with the day or with the month" in said
     assert said.count(".") == 1 + said.count("2024-12-31.") - 1

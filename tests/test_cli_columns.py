@@ -343,7 +343,7 @@ def test_a_column_that_is_not_there(name):
     message = refused(table(), name)
     assert f"--target {name!r} is not a column" in message
     assert "Did you mean 'target'?" in message
-    assert "Columns: 'useful', 'target'." in message
+    assert "Its columns are 'useful', 'target'." in message
 
 
 def test_names_with_blanks_are_suggested():
@@ -451,7 +451,7 @@ def test_tables_that_cannot_be_used():
     assert "2 usable rows of 40" in refused(few)
     assert "no column except the target" in refused(table()[["target"]])
     message = refused(table(x=range(N))[["x", "target"]])
-    assert "No column is left" in message
+    assert "The table has no features" in message
     assert "'x'" in message
     same = table().iloc[[0] * 20]
     assert "only one class" in refused(same)

@@ -150,7 +150,7 @@ def test_another_ending_is_another_format(tmp_path):
     after = parse((tmp_path / "out.tsv").read_bytes(), "utf-8", "\t")
     assert [i for i in range(31) if before[i] != after[i]] == [5, 8]
     back = run("impute", tmp_path / "out.tsv", "-o", tmp_path / "back.csv", *FEW)
-    assert "with commas between cells" in back.stderr
+    assert "with commas as separators" in back.stderr
     assert parse((tmp_path / "back.csv").read_bytes(), "utf-8", ",") == after
     run("impute", path, "-o", tmp_path / "out.txt", *FEW)
     assert (tmp_path / "out.txt").read_bytes().startswith("name; größe; art\r\n".encode("cp1252"))

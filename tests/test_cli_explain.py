@@ -176,11 +176,9 @@ def test_a_boosted_model_and_the_vote_of_similar_rows(birds, tmp_path, row):
     text = run(*options).stdout
     own = model.predict_proba(frame[["weight"]][3:4])[0, 0]
     assert "Prediction from similar rows: duck" in text
-    assert (
-        f"The vote is not the prediction of the model. The model predicts: duck {own:.1%}" in text
-    )
+    assert f"The model itself predicts: duck {own:.1%}" in text
     assert ("It may have been trained with this row." in text) == (row == "training")
-    assert "The vote was made by" in text
+    assert "This prediction is based on" in text
     (told,) = run_json(*options)["explained"]
     assert told["is_of_model"] is False
     assert told["model_prediction"]["duck"] == pytest.approx(own)
@@ -232,7 +230,7 @@ def test_rows_that_there_are_not(birds, tmp_path, monkeypatch):
     options = ("explain", birds, "-t", "kind")
     assert "explain requires --row, --new or both" in run(*options, exit_code=2).stderr
     text = run(*options, "--row", 90, exit_code=4).stderr
-    assert "--row 90: birds.csv has no such row. Its rows have the numbers 0 to 89, and" in text
+    assert "--row 90 was not found in birds.csv. Its rows have the numbers 0 to 89, and" in text
     assert "names in column 'name' ('bird 0', 'bird 1', 'bird 2'" in text
     assert "Did you mean 'bird 3'?" in run(*options, "--row", "Bird 3", exit_code=4).stderr
     # Row 7 has no target.
@@ -257,7 +255,7 @@ def test_tables_that_are_refused(birds, tmp_path, monkeypatch):
     text = run(*options, exit_code=2).stderr
     assert "--new new.csv has 180 rows, but at most 100 can be explained at once" in text
     frame.drop(columns="weight").to_csv(new, index=False)
-    assert "has no column 'weight'" in run(*options, exit_code=4).stderr
+    assert "needs column 'weight'" in run(*options, exit_code=4).stderr
     frame[:0].to_csv(new, index=False)
     assert "no rows below them" in run(*options, exit_code=4).stderr
     run(*options, "-o", new, exit_code=2)

@@ -188,7 +188,7 @@ def test_names_that_cannot_be_read(put, tmp_path):
     message = refused(put(b"PK\x03\x04rest", "birds.xlsx"))
     assert ".parquet" in message
     assert "Excel" in message
-    assert "rename it" in refused(put(PLAIN, "birds.dat"))
+    assert "Rename it" in refused(put(PLAIN, "birds.dat"))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files")

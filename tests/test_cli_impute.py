@@ -166,7 +166,8 @@ def test_impute_of_columns_with_one_name(tmp_path):
 
 def test_impute_knows_the_columns_to_drop(birds):
     assert (
-        "--drop 'pnod' is not a column" in run("impute", birds, "--drop", "pnod", exit_code=4).stderr
+        "--drop 'pnod' is not a column"
+        in run("impute", birds, "--drop", "pnod", exit_code=4).stderr
     )
     document = run_json("impute", birds, "--drop", "pond", *FEW)
     assert "pond" not in document["filled"]

@@ -97,7 +97,9 @@ def test_classes_are_the_same_in_any_type(frame, write, save, in_table, in_model
 def test_codes_of_classes_come_with_a_note(frame, write, save, dtype, said):
     options = save(forest().fit(frame[["a", "b"]], (frame["label"] == "yes").astype(dtype)))
     document = run_json("outliers", write(frame), "-t", "label", *options)
-    assert any(f"classes {said} of the model are taken as codes" in note for note in document["notes"])
+    assert any(
+        f"classes {said} of the model are taken as codes" in note for note in document["notes"]
+    )
 
 
 def test_another_task_than_the_models_is_refused(frame, write, save):
@@ -107,7 +109,7 @@ def test_another_task_than_the_models_is_refused(frame, write, save):
     model = save(forest().fit(frame[["a", "b"]], frame["label"]))
     assert "which does classification" in run(*options, "regression", *model, exit_code=4).stderr
     model = save(forest(RandomForestRegressor).fit(frame[["a", "b"]], frame["label"]))
-    assert "is for regression" in run(*options, "classification", *model, exit_code=4).stderr
+    assert "which does regression" in run(*options, "classification", *model, exit_code=4).stderr
 
 
 def test_trees_of_a_model_are_not_chosen(frame, write, save):
@@ -125,7 +127,7 @@ def test_no_file_that_is_read_is_written_over(frame, write, tmp_path):
     options = ("neighbors", table, "-t", "label", "--new", new, *FEW)
     assert "the same file as --new" in run(*options, "-o", new, exit_code=2).stderr
     assert new.read_bytes() == before
-    assert "table itself" in run(*options, "-o", table, exit_code=2).stderr
+    assert "the input table" in run(*options, "-o", table, exit_code=2).stderr
     run(*options, "-o", tmp_path / "result.csv")
     (tmp_path / "link.csv").hardlink_to(tmp_path / "result.csv")
     model = ("--model", tmp_path / "link.csv", "-o", tmp_path / "result.csv")
@@ -165,7 +167,7 @@ def test_a_pipeline_gets_other_rows_in_the_same_form(frame, write, save):
     lacking = write(commas.drop(columns="b"), "new.csv")
     assert lacking == new
     said = run("neighbors", *options, exit_code=4).stderr
-    assert "new.csv: the forest needs column 'b'" in said
+    assert "new.csv: the model needs column 'b'" in said
 
 
 @pytest.mark.parametrize("problem", ["column", "file"])

@@ -312,7 +312,7 @@ def test_what_is_wrong_is_said_before_the_forest_is_grown(numbers, birds, tmp_pa
     assert "the table has 80. Use a lower value, at most 0.987." in text
     pd.read_csv(more).drop(columns="b").to_csv(more, index=False)
     text = run("predict", table, "-t", "size", "--new", more, exit_code=4).stderr
-    assert "more.csv: The other table has no column 'b'" in text
+    assert "more.csv: the forest needs column 'b'" in text
     pd.read_csv(table)[:0].to_csv(more, index=False)
     text = run("predict", table, "-t", "size", "--new", more, exit_code=4).stderr
     assert "more.csv has names of columns but no rows" in text

@@ -81,7 +81,9 @@ def test_noise_and_groups_far_apart():
 
 def test_errors(wine):
     X, y = wine
-    with pytest.raises(ValueError, match="n_clusters=500 is too large: there are only n_samples=178"):
+    with pytest.raises(
+        ValueError, match="n_clusters=500 is too large: there are only n_samples=178"
+    ):
         ProximityKMedoids(n_clusters=500, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="min_cluster_size must be at least 2"):
         ProximityHDBSCAN(min_cluster_size=1, random_state=0).fit(X, y)

@@ -237,7 +237,9 @@ def test_a_pair_in_words_and_as_a_table():
     assert str(new).startswith("A new sample and another share a leaf in 20 of 20 trees.")
     in_bag = ForestProximity(RandomForestClassifier(1, random_state=0)).fit(X, y)
     twins = explain_pair(in_bag, 0, 0)
-    assert "share a leaf in 1 of 1 trees, but all with weight 0. Their proximity is 0." in str(twins)
+    assert "share a leaf in 1 of 1 trees, but all with weight 0. Their proximity is 0." in str(
+        twins
+    )
 
 
 def test_categories_have_no_interval(table):

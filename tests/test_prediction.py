@@ -216,7 +216,9 @@ def test_intervals_of_one_calibration_are_not_taken_for_another(friedman):
     model.calibrate(X_new, y_new, coverage=0.8)
     with pytest.raises(ValueError, match=r"only coverage=0.8. Call calibrate\(X, y, cov"):
         model.predict_interval(X_new, coverage=0.9)
-    with pytest.raises(ValueError, match=r"coverage=0.9 requires at least 9 calibration samples; got 3"):
+    with pytest.raises(
+        ValueError, match=r"coverage=0.9 requires at least 9 calibration samples; got 3"
+    ):
         model.calibrate(X_new[:3], y_new[:3])
     with pytest.raises(ValueError, match="X and y must be passed together"):
         model.calibrate(X_new)

@@ -76,7 +76,7 @@ class ScoreExplanation:
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = GradientBoostingRegressor(n_estimators=20, random_state=0).fit(X, y)
     >>> found = explain_prediction(ForestProximity(model, "gradient").fit(X, y), X[0])
-    >>> abs(found.base_score + found.total - model.predict(X[:1])[0]) < 1e-6
+    >>> bool(abs(found.base_score + found.total - model.predict(X[:1])[0]) < 1e-6)
     True
     """
 
