@@ -545,7 +545,7 @@ class TestMistakes:
         with pytest.raises(ValueError, match="shown has 3 rows"):
             build_report(prox, X, labels, shown=pd.DataFrame({"a": [1, 2, 3]}))
         without_y = ForestProximity(prox.forest_, "uniform").fit(X)
-        with pytest.raises(ValueError, match="fitted without targets. Pass the"):
+        with pytest.raises(ValueError, match=r"fitted without targets. Pass the"):
             build_report(without_y, X)
         with pytest.raises(ValueError, match=r"method must be one of .* Did you mean 'umap'"):
             build_report(prox, X, labels, method="unap")

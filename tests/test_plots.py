@@ -461,7 +461,7 @@ def test_neighbor_errors(fitted, iris):
         plot_neighbors(prox, X, y, row=0, x=X[0])
     with pytest.raises(ValueError, match="X has 3 rows, but there are 150 training samples"):
         plot_neighbors(prox, X[:3], y, row=0)
-    with pytest.raises(ValueError, match="features='weight' is not a column. The columns are x0"):
+    with pytest.raises(ValueError, match=r"features='weight' is not a column. The columns are x0"):
         plot_neighbors(prox, X, y, row=0, features=["weight"])
     with pytest.raises(ValueError, match="features must be between 0 and 3; got 4"):
         plot_neighbors(prox, X, y, row=0, features=[4])
