@@ -161,7 +161,7 @@ def test_other_samples_are_refused(rng):
     model = GradientBoostingRegressor(n_estimators=5).fit(X, y)
     with pytest.raises(ValueError, match="do not follow from these samples"):
         AxilAttribution(fit_uniform(model, X, y[::-1]))
-    with pytest.raises(ValueError, match="targets are needed"):
+    with pytest.raises(ValueError, match="y is required"):
         AxilAttribution(fit_uniform(model, X, None))
-    with pytest.raises(TypeError, match="expected a fitted ForestProximity"):
+    with pytest.raises(TypeError, match="must be a fitted ForestProximity"):
         AxilAttribution(model)

@@ -69,7 +69,7 @@ def test_neighbors_of_new_rows(birds, tmp_path):
     assert found["id"].tolist() == ["a"] * 4 + ["b"] * 4
     assert (found["neighbor_target"][:4] == "duck").sum() >= 3
     assert (found["neighbor_target"][4:] == "goose").sum() >= 3
-    assert "has not seen" in result.stderr
+    assert "not in the training table" in result.stderr
 
 
 def test_more_neighbors_than_rows(birds):
@@ -160,7 +160,7 @@ def test_a_map_of_another_scheme(birds):
 def test_benchmark_times_both_ways(birds):
     document = run_json("benchmark", birds, "-t", "kind", "--subset", 30, *FEW)
     steps = pd.DataFrame(document["result"])
-    assert steps["step"][0] == "growing the forest"
+    assert steps["step"][0] == "training the forest"
     assert (steps["seconds"] > 0).all()
     assert steps["rows"].tolist() == [89] * 5 + [30] * 2
     assert "times as fast" in document["notes"][-1]

@@ -23,8 +23,8 @@ COLUMNS = {
     "euro": (lambda x: f"{x:.2f} €".replace(".", ","), "amounts in €."),
     "pound": (lambda x: f"£{x:.2f}", "amounts in £."),
     "yen": (lambda x: f"¥{100 * x:,.0f}", "amounts in ¥."),
-    "dots": (lambda x: f"{100_000 * x:,.0f}".replace(",", "."), "dots between thousands"),
-    "brackets": (lambda x: f"({60 - x:,.2f})" if x < 60 else f"{x - 60:,.2f}", "brackets"),
+    "dots": (lambda x: f"{100_000 * x:,.0f}".replace(",", "."), "dots as thousands separators"),
+    "brackets": (lambda x: f"({60 - x:,.2f})" if x < 60 else f"{x - 60:,.2f}", "parentheses"),
     "krone": (lambda x: f"{100 * x:,.2f} kr".replace(",", " ").replace(".", ","), "in kr."),
     "code": (lambda x: f"EUR {x:.2f}", "amounts in EUR."),
     "code behind": (lambda x: f"{x:.2f} USD", "amounts in USD."),
@@ -119,7 +119,7 @@ def test_several_currencies_stay_text(tmp_path):
     lines = [f"{'$' if i % 2 else '£'}{i % 7}.50,{i % 5},{i % 3}\n" for i in range(60)]
     path.write_text("price,a,y\n" + "".join(lines))
     document = run_json("outliers", path, "-t", "y", *FEW)
-    assert any("'price' (£, $) holds amounts in several" in note for note in document["notes"])
+    assert any("'price' (£, $) has amounts in several" in note for note in document["notes"])
     said = run("outliers", path, "-t", "y", "--as", "price=number", exit_code=4).stderr
     assert "several currencies" in said
 
@@ -157,7 +157,7 @@ def test_a_column_as_number(table):
     assert "size" not in run_json(*options)["features"]
     document = run_json(*options, "--as", "size=number", "--as", "zip=number")
     assert {"size", "zip"} <= {*document["features"]}
-    assert any("'size' (20 values: 20 say 'big')" in note for note in document["notes"])
+    assert any("'size' (20 values: 'big' (20 times))" in note for note in document["notes"])
     filled = run_json("impute", table, "--as", "size=number", *FEW)["filled"]
     assert filled == {"size": 20}
 
@@ -178,8 +178,8 @@ def test_a_column_as_date(table):
         assert line["day"] == line["month"] == line["year"]
         assert line["day"].startswith("2024-")
     notes = " ".join(document["notes"])
-    assert "'day' holds dates with the day first" in notes
-    assert "'month' holds dates with the month first" in notes
+    assert "'day' has dates with the day first" in notes
+    assert "'month' has dates with the month first" in notes
     said = run("outliers", table, "-t", "y", "--as", "open=date", exit_code=4).stderr
     assert "may start with the day or with the month" in said
     assert said.count(".") == 1 + said.count("2024-12-31.") - 1
@@ -198,8 +198,8 @@ def test_a_column_to_ignore(table):
 @pytest.mark.parametrize(
     ("given", "exit_code", "said"),
     [
-        ("sise=number", 4, "no column 'sise' for --as. Did you mean 'size'?"),
-        ("size=numbr", 2, "no kind 'numbr' for 'size'. Did you mean 'number'?"),
+        ("sise=number", 4, "--as 'sise' is not a column of the table. Did you mean 'size'?"),
+        ("size=numbr", 2, "'numbr' is not a kind of column. Did you mean 'number'?"),
         ("size", 2, "COLUMN=KIND"),
         ("y=ignore", 4, "cannot also be dropped, ignored"),
     ],

@@ -69,7 +69,7 @@ def test_models_that_are_trained(table, forest):
     text = run(*options, "--top", 3, *FEW).stdout
     assert f"Class {told['class']}: {told['sentence']}" in text
     assert f"Probability of {told['class']} " in text
-    assert "The model was trained with this row; its own part is among the rows." in text
+    assert "The model was trained with this row. Its own contribution is included." in text
     assert f"{told['n_up']} rows push it up, by " in text
     assert re.search(r"rows? push(es)? it down, by |No row pushes it down", text)
     assert "Why row 70 and row " in text
@@ -97,7 +97,7 @@ def test_a_class_can_be_chosen(table):
         (told,) = run_json(*options, "--class", name)["explained"]
         assert told["class"] == name
     error = run(*options, "--class", "heron", exit_code=2).stderr
-    assert "--class heron: there is no score for it. Use one of 'duck', 'goose'" in plain(error)
+    assert "--class heron has no score in this model. Use one of 'duck', 'goose'" in plain(error)
     forest = ("explain", table, "-t", "kind", "--row", 70, *FEW)
     assert "there is none" in plain(run(*forest, "--class", "duck", exit_code=2).stderr)
 
@@ -145,7 +145,7 @@ def test_a_model_that_is_refused_falls_back_on_similar_rows(table, tmp_path):
     model = HistGradientBoostingRegressor(loss="absolute_error", max_iter=5)
     known = save(model.fit(frame[["weight [kg]"]], frame["eggs"]), tmp_path / "m.joblib")
     result = run("explain", table, "-t", "eggs", *known, "--row", 5)
-    assert "Vote of similar rows: " in result.stdout
+    assert "Prediction from similar rows: " in result.stdout
     assert "are medians of residuals into its leaves" in plain(result.stderr)
     # Trained on other rows: the leaf values do not follow.
     model = HistGradientBoostingClassifier(max_iter=5).fit(
@@ -154,7 +154,7 @@ def test_a_model_that_is_refused_falls_back_on_similar_rows(table, tmp_path):
     known = save(model, tmp_path / "m.joblib")
     result = run("explain", table, "-t", "kind", *known, "--row", 5)
     assert "do not follow from these samples" in plain(result.stderr)
-    assert "Vote of similar rows: " in result.stdout
+    assert "Prediction from similar rows: " in result.stdout
 
 
 def test_options_that_do_not_go_together(table, tmp_path):

@@ -138,7 +138,7 @@ def test_text_among_numbers_is_missing():
     values = [str(i / 4) for i in range(36)] + ["n/a", "unknown", "unknown", "NA"]
     prepared = made(x=values)
     assert prepared.features["x"].isna().sum() == 4
-    noted(prepared, "'x' (2 values: 2 say 'unknown')", "Text among the numbers")
+    noted(prepared, "'x' (2 values: 'unknown' (2 times))", "Text among the numbers")
 
 
 def test_too_much_text_among_numbers_makes_categories():
@@ -185,7 +185,7 @@ def test_dates_are_days(values):
     prepared = made(x=values)
     np.testing.assert_allclose(prepared.features["x"][:4], [1, np.nan, 2.5, -1])
     assert prepared.columns[1].form == "dates"
-    noted(prepared, "'x' holds dates", "days since 1970")
+    noted(prepared, "'x' has dates", "days since 1970")
 
 
 def test_date_objects_are_days():
@@ -196,7 +196,7 @@ def test_date_objects_are_days():
 def test_lengths_of_time_are_days():
     prepared = made(x=pd.to_timedelta([36, 12] * 20, unit="h"))
     assert prepared.features["x"].tolist()[:2] == [1.5, 0.5]
-    noted(prepared, "'x' holds lengths of time")
+    noted(prepared, "'x' has durations")
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_nested_values_are_only_shown(values):
     prepared = prepare(frame, "target")
     assert prepared.features.columns.tolist() == ["useful"]
     assert prepared.shown["x"].tolist()[:2] == [str(value) for value in values]
-    noted(prepared, "'x' holds lists")
+    noted(prepared, "'x' has lists")
 
 
 def test_long_nested_values_are_cut():
@@ -220,7 +220,7 @@ def test_free_text_is_only_shown():
     prepared = made(x=[f"note {i % 30}" for i in range(N)])
     assert prepared.shown.columns.tolist() == ["useful", "x"]
     assert prepared.features.columns.tolist() == ["useful"]
-    note = noted(prepared, "'x'", "shown but is not a feature")
+    note = noted(prepared, "'x'", "shown but not used as a feature")
     assert "1,000" in note
     assert "half" in note
 
@@ -274,7 +274,7 @@ def test_names_of_rows_are_found(name, values):
     ]
     assert prepared.features.columns.tolist() == ["useful"]
     assert prepared.shown[name].tolist() == prepared.ids.tolist()
-    noted(prepared, repr(name), "names of rows")
+    noted(prepared, repr(name), "row names")
 
 
 @pytest.mark.parametrize(
@@ -313,7 +313,7 @@ def test_names_of_rows_may_be_chosen():
     assert prepared.id_name == "who"
     assert prepared.ids.tolist()[:4] == ["x", "row 1", "y", "z"]
     assert prepared.features.columns.tolist() == ["useful"]
-    noted(prepared, "'who'", "occur more than once")
+    noted(prepared, "'who'", "are duplicates")
 
 
 # --- names of columns
@@ -327,7 +327,7 @@ def test_names_of_columns_are_made_different():
     frame.columns = [3, None, *frame.columns[2:]]
     prepared = prepare(frame, "target")
     assert prepared.features.columns.tolist() == ["3", "column 2", "a", "a (3)", "a (2)"]
-    noted(prepared, "'a (3)'", "name of another")
+    noted(prepared, "'a (3)'", "duplicate name")
     noted(prepared, "'column 2'", "without a name")
 
 
@@ -335,15 +335,15 @@ def test_the_targets_namesake_is_a_column():
     frame = table(x=CLASSES).rename(columns={"x": "target"})[["target", "useful"]]
     prepared = prepare(frame, "target")
     assert "target (2)" in prepared.features
-    noted(prepared, "'target (2)' alone tells the target")
+    noted(prepared, "'target (2)' determines the target alone")
 
 
 @pytest.mark.parametrize("name", ["Target", " target", "targte"])
 def test_a_column_that_is_not_there(name):
     message = refused(table(), name)
-    assert f"no column {name!r}" in message
+    assert f"--target {name!r} is not a column" in message
     assert "Did you mean 'target'?" in message
-    assert "Columns: 'useful', 'target'." in message
+    assert "Its columns are 'useful', 'target'." in message
 
 
 def test_names_with_blanks_are_suggested():
@@ -359,8 +359,8 @@ def test_many_columns_are_not_all_listed():
 def test_columns_to_drop():
     frame = table(x=CLASSES)
     assert prepare(frame, "target", drop=["x"]).shown.columns.tolist() == ["useful"]
-    assert "no column 'y' for --drop" in refused(frame, drop=["y"])
-    assert "no column 'y' for --id" in refused(frame, id_column="y")
+    assert "--drop 'y' is not a column" in refused(frame, drop=["y"])
+    assert "--id 'y' is not a column" in refused(frame, id_column="y")
     assert "cannot also be dropped" in refused(frame, drop=["target"])
 
 
@@ -399,7 +399,7 @@ def test_a_task_that_is_said():
     assert set(prepared.target) == {"1.5", "2"}
     frame["target"] = [0, 1] * 20
     assert prepare(frame, "target", task="regression").target.tolist()[:2] == [0.0, 1.0]
-    assert "holds text ('a', 'b')" in refused(table(), task="regression")
+    assert "has text ('a', 'b')" in refused(table(), task="regression")
 
 
 def test_rows_without_a_target_are_left_out():
@@ -422,9 +422,9 @@ def test_targets_that_cannot_be_used():
     frame = table()
     assert "missing in all 40 rows" in refused(frame.assign(target=None))
     assert "missing in all 40 rows" in refused(frame.assign(target=["NA", "?"] * 20))
-    assert "single class, 'a'" in refused(frame.assign(target="a"))
-    assert "is 2 in all 40 rows" in refused(frame.assign(target=2), task="regression")
-    assert "another class in each" in refused(frame.assign(target=[f"c{i}" for i in range(N)]))
+    assert "only one class, 'a'" in refused(frame.assign(target="a"))
+    assert "is 2 in all 40 usable rows" in refused(frame.assign(target=2), task="regression")
+    assert "a different class in each" in refused(frame.assign(target=[f"c{i}" for i in range(N)]))
     nested = frame.assign(target=pd.Series([[1], [2]] * 20, dtype=object))
     assert "nested" in refused(nested)
 
@@ -441,29 +441,29 @@ def test_a_class_with_a_single_row_is_kept():
     frame = table().assign(target=["rare", *CLASSES[1:]])
     prepared = prepare(frame, "target")
     assert "rare" in prepared.target
-    noted(prepared, "Class 'rare' has a single row")
+    noted(prepared, "Class 'rare' has only one row")
 
 
 def test_tables_that_cannot_be_used():
-    assert "no rows below" in refused(table().iloc[:0])
+    assert "column names but no rows" in refused(table().iloc[:0])
     assert "5 usable rows" in refused(table().iloc[:5])
     few = table().assign(target=["a", "b"] + [None] * 38)
     assert "2 usable rows of 40" in refused(few)
-    assert "no column beside the target" in refused(table()[["target"]])
+    assert "no column except the target" in refused(table()[["target"]])
     message = refused(table(x=range(N))[["x", "target"]])
-    assert "No column is left" in message
+    assert "The table has no features" in message
     assert "'x'" in message
     same = table().iloc[[0] * 20]
-    assert "single class" in refused(same)
+    assert "only one class" in refused(same)
 
 
 def test_columns_that_tell_the_target_are_noted():
     prepared = made(x=["u" if c == "a" else "v" for c in CLASSES])
-    noted(prepared, "'x' alone tells the target", "--drop")
+    noted(prepared, "'x' determines the target alone", "--drop")
     y = np.random.default_rng(1).normal(size=N)
     other = np.random.default_rng(2).normal(size=N)
     frame = pd.DataFrame({"x": 32 + 1.8 * y, "near": y + 1e-3 * other, "other": other, "y": y})
-    noted(prepare(frame, "y"), "'x' alone tells the target")
+    noted(prepare(frame, "y"), "'x' determines the target alone")
     assert not any("alone" in note for note in made(x=np.arange(N) ** 2.5).notes)
 
 
@@ -505,7 +505,7 @@ def test_another_table_is_encoded_alike():
     notes = " ".join(rows.notes)
     for part in ["'color' (1 value)", "'number' (1 value: 'low')", "'useful' (1 value)"]:
         assert part in notes
-    with pytest.raises(TableError, match="has no column 'color'"):
+    with pytest.raises(TableError, match="needs column 'color'"):
         prepared.read(new.drop(columns="color"))
 
 

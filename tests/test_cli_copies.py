@@ -138,19 +138,19 @@ def test_a_pipe_gets_the_dialect_of_the_file(tmp_path):
         assert changed == [5, 8]
         assert after[5].startswith("=n4; ")
         assert after[8] in ("=n7; 7,50; +süß", "=n7; 7,50; -rot")
-    assert "A cell that says '?' was taken as missing." in result.stderr
+    assert "A cell with the text '?' is treated as missing." in result.stderr
 
 
 def test_another_ending_is_another_format(tmp_path):
     path = tmp_path / "t.csv"
     write_table(path)
     result = run("impute", path, "-o", tmp_path / "out.tsv", *FEW)
-    assert "with tabs between cells and in UTF-8" in result.stderr
+    assert "in UTF-8 with tabs as separators" in result.stderr
     before = parse(path.read_bytes(), "cp1252", ";", spaced=True)
     after = parse((tmp_path / "out.tsv").read_bytes(), "utf-8", "\t")
     assert [i for i in range(31) if before[i] != after[i]] == [5, 8]
     back = run("impute", tmp_path / "out.tsv", "-o", tmp_path / "back.csv", *FEW)
-    assert "with commas between cells" in back.stderr
+    assert "with commas as separators" in back.stderr
     assert parse((tmp_path / "back.csv").read_bytes(), "utf-8", ",") == after
     run("impute", path, "-o", tmp_path / "out.txt", *FEW)
     assert (tmp_path / "out.txt").read_bytes().startswith("name; größe; art\r\n".encode("cp1252"))
@@ -229,11 +229,11 @@ def test_words_for_missing_are_named(tmp_path, word, suffix):
         frame.to_parquet(path)
     for command in ("outliers", "impute", "neighbors"):
         said = run(command, path, "-t", "y", *FEW).stderr
-        assert f"Cells that were taken as missing: 3 say {word.strip()!r}." in said
+        assert f"texts are treated as missing: {word.strip()!r} (3 times)." in said
 
 
 def test_text_among_numbers_is_named(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,y\n" + "".join(f"{'-' if i in (3, 5) else i},{i % 2}\n" for i in range(30)))
     said = run("outliers", path, "-t", "y").stderr
-    assert "numbers of column 'a' (2 values: 2 say '-') was taken as missing" in said
+    assert "numbers of column 'a' (2 values: '-' (2 times)) is treated as missing" in said

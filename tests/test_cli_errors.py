@@ -33,16 +33,16 @@ def numbers(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "said"),
     [
-        (["nowhere.csv", "-t", "y"], 3, "no file 'nowhere.csv'"),
-        (["{table}", "-t", "z"], 4, "no column 'z'"),
+        (["nowhere.csv", "-t", "y"], 3, "'nowhere.csv' was not found"),
+        (["{table}", "-t", "z"], 4, "'z' is not a column"),
         (["{table}", "-t", "one"], 4, "'one'"),
         (["{table}"], 2, "--target"),
         (["{table}", "-t", "y", "--trees", "0"], 2, "--trees"),
         (["{table}", "-t", "y", "--tres", "9"], 2, "No such option"),
         (["{table}", "-t", "y", "-o", "out.xlsx"], 2, ".parquet"),
         (["{table}", "-t", "y", "-o", "no/such/out.csv"], 3, "no folder"),
-        (["{table}", "-t", "y", "-o", "{table}"], 2, "the table itself"),
-        (["{table}", "-t", "y", "--jobs", "0"], 2, "must not be 0; use -1 for all cores."),
+        (["{table}", "-t", "y", "-o", "{table}"], 2, "the input table"),
+        (["{table}", "-t", "y", "--jobs", "0"], 2, "must not be 0. Use -1 for all cores."),
         (["{table}", "-t", "y", "--scheme", "boosted"], 2, "boosted"),
         (["{table}", "-t", "y", "--model", "m.joblib"], 2, "--trust-model"),
     ],
@@ -59,8 +59,8 @@ def test_json_errors_are_json(numbers):
     result = run("outliers", numbers, "-t", "z", "--json", exit_code=4)
     document = json.loads(result.stdout)
     assert document["exit_code"] == 4
-    assert "no column 'z'" in document["error"]
-    assert "no column 'z'" in result.stderr
+    assert "'z' is not a column" in document["error"]
+    assert "'z' is not a column" in result.stderr
 
 
 def unexpected(*_, **__):
@@ -95,17 +95,17 @@ def test_advice_is_of_options_that_there_are(numbers, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(_memory, "available_bytes", lambda: 10)
         assert "--max-rows" in run("outliers", numbers, "-t", "y", exit_code=3).stderr
-        assert "Cut the file into parts" in run("impute", gappy, exit_code=3).stderr
+        assert "Split the file into parts" in run("impute", gappy, exit_code=3).stderr
 
     def fail(*_, **__):
         raise MemoryError
 
     with monkeypatch.context() as patch:
         patch.setattr(_delimited, "find_layout", fail)
-        assert "Cut the file into parts" in run("impute", gappy, exit_code=3).stderr
+        assert "Split the file into parts" in run("impute", gappy, exit_code=3).stderr
     with monkeypatch.context() as patch:
         patch.setattr(impute, "_fill", fail)
-        assert "A smaller table" in run("impute", gappy, exit_code=3).stderr
+        assert "Use a smaller table" in run("impute", gappy, exit_code=3).stderr
     real = _train.read_table
 
     def read_table(*arguments):
@@ -175,7 +175,7 @@ def test_an_output_that_cannot_be_written(arguments, redirection, reason):
     if not os.path.exists("/dev/full"):
         pytest.skip("there is no full device")
     done = run_in_shell(redirection, *arguments)
-    assert done.stderr == f"error: The standard output cannot be written: {reason}.\n"
+    assert done.stderr == f"error: standard output cannot be written: {reason}.\n"
     assert done.returncode == 3
 
 
@@ -183,7 +183,7 @@ def test_an_output_that_cannot_be_written(arguments, redirection, reason):
 @pytest.mark.parametrize(
     ("redirection", "arguments", "exit_code", "said"),
     [
-        (">&-", ["no.csv", "-t", "y"], 3, "error: There is no file 'no.csv'."),
+        (">&-", ["no.csv", "-t", "y"], 3, "error: 'no.csv' was not found."),
         (">&-", ["no.csv", "-t", "y", "--jobs", "0"], 2, "must not be 0"),
         ("2>&-", ["no.csv", "-t", "y"], 3, ""),
     ],
@@ -208,7 +208,7 @@ def test_streams_that_are_not_needed(redirection):
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such shell")
 def test_an_input_that_is_closed():
     done = run_in_shell("<&-", "outliers", "-", "-t", "species")
-    assert done.stderr == "error: The standard input could not be read: it is closed.\n"
+    assert done.stderr == "error: Standard input could not be read: it is closed.\n"
     assert done.returncode == 3
 
 
@@ -273,7 +273,7 @@ def test_a_terminal_gets_progress_and_a_table(numbers):
         assert process.wait(60) == 0
     os.close(master)
     text = shown.decode()
-    assert "growing 20 trees" in text
+    assert "training 20 trees" in text
     assert "\x1b[" in text
     assert "Out-of-bag R²" in text
     assert "─────" in text

@@ -79,8 +79,8 @@ def test_the_words_for_a_training_row():
     assert lines[0] == "Row 182 of penguins.csv, where species is Chinstrap"
     assert re.fullmatch(r"Out-of-bag prediction: Adelie \d.*%, Chinstrap \d.*%", lines[1])
     assert re.fullmatch(
-        r"The prediction was made by \d+ training rows. These 3 have the largest shares, "
-        r"[\d.]+% in all.",
+        r"This prediction is based on \d+ training rows. These 3 have the largest shares, "
+        r"[\d.]+% in total.",
         lines[3],
     )
     assert lines[4].split()[:3] == ["row", "share", "species"]
@@ -128,7 +128,7 @@ def test_all_rows_of_another_table(birds, tmp_path):
     assert "Row 1 (b) of new.csv, where kind is goose\nPrediction: goose" in result.stdout
     assert result.stdout.count("are similar:") == 4
     assert "a pond; with, signs (unseen)" in result.stdout
-    assert "categories that the forest has not seen" in result.stderr
+    assert "categories that are not in the training table" in result.stderr
     document = run_json(*options, "--top", 2, "--pairs", 0)
     assert [row["row"] for row in document["result"]] == [0, 0, 1, 1]
     assert [row["id"] for row in document["result"]] == ["a", "a", "b", "b"]
@@ -175,12 +175,10 @@ def test_a_boosted_model_and_the_vote_of_similar_rows(birds, tmp_path, row):
     options = (*options, *(("--new", table) if row == "new" else ()), "--scheme", "kerf")
     text = run(*options).stdout
     own = model.predict_proba(frame[["weight"]][3:4])[0, 0]
-    assert "Vote of similar rows: duck" in text
-    assert (
-        f"The vote is not the prediction of the model. The model predicts: duck {own:.1%}" in text
-    )
+    assert "Prediction from similar rows: duck" in text
+    assert f"The model itself predicts: duck {own:.1%}" in text
     assert ("It may have been trained with this row." in text) == (row == "training")
-    assert "The vote was made by" in text
+    assert "This prediction is based on" in text
     (told,) = run_json(*options)["explained"]
     assert told["is_of_model"] is False
     assert told["model_prediction"]["duck"] == pytest.approx(own)
@@ -218,7 +216,7 @@ def test_names_that_are_numbers(birds, tmp_path):
     options = ("explain", table, "-t", "kind", *FEW)
     result = run(*options, "--row", 5)
     assert result.stdout.startswith("Row 4 (5) of table.csv")
-    assert "was taken as a name in column 'id'" in result.stderr
+    assert "is a name in column 'id'" in result.stderr
     result = run(*options, "--row", "row 5")
     assert result.stdout.startswith("Row 5 (6) of table.csv")
     assert "was taken as a name" not in result.stderr
@@ -230,9 +228,9 @@ def test_rows_that_there_are_not(birds, tmp_path, monkeypatch):
 
     monkeypatch.setattr(_train, "_grow", fail)
     options = ("explain", birds, "-t", "kind")
-    assert "there is no row to explain" in run(*options, exit_code=2).stderr
+    assert "explain requires --row, --new or both" in run(*options, exit_code=2).stderr
     text = run(*options, "--row", 90, exit_code=4).stderr
-    assert "--row 90: birds.csv has no such row. Its rows have the numbers 0 to 89, and" in text
+    assert "--row 90 was not found in birds.csv. Its rows have the numbers 0 to 89, and" in text
     assert "names in column 'name' ('bird 0', 'bird 1', 'bird 2'" in text
     assert "Did you mean 'bird 3'?" in run(*options, "--row", "Bird 3", exit_code=4).stderr
     # Row 7 has no target.
@@ -255,9 +253,9 @@ def test_tables_that_are_refused(birds, tmp_path, monkeypatch):
     options = ("explain", birds, "-t", "kind", "--new", new)
     pd.concat([frame, frame]).to_csv(new, index=False)
     text = run(*options, exit_code=2).stderr
-    assert "--new new.csv has 180 rows, and at most 100 can be explained at once" in text
+    assert "--new new.csv has 180 rows, but at most 100 can be explained at once" in text
     frame.drop(columns="weight").to_csv(new, index=False)
-    assert "has no column 'weight'" in run(*options, exit_code=4).stderr
+    assert "needs column 'weight'" in run(*options, exit_code=4).stderr
     frame[:0].to_csv(new, index=False)
     assert "no rows below them" in run(*options, exit_code=4).stderr
     run(*options, "-o", new, exit_code=2)

@@ -142,15 +142,15 @@ def test_a_very_long_line(put):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("a,b,c\n1,2,3\n1,2", ["cut off", "line 3 has 2 cells", "names 3 columns"]),
-        ("a,b\n1,2\n1,2,3\n1,2\n", ["line 3 has 3 cells", "names 2 columns", "quotes"]),
+        ("a,b,c\n1,2,3\n1,2", ["truncated", "line 3 has 2 cells", "has 3 column names"]),
+        ("a,b\n1,2\n1,2,3\n1,2\n", ["line 3 has 3 cells", "has 2 column names", "quoted"]),
         ("a,b\n1,2\n1\n1,2\n", ["line 3 has 1 cell,"]),
         ('a,b\n"x\ny",2\n1,2,3\n', ["line 4 has 3 cells"]),
         ('a,b,c\n1,2,3\n1,"2,3\n1,2,3\n', ["line 3", "quote", "not closed"]),
-        ('a,b,c\n1,2,3\n1,2,"3\n', ["quote is opened and not closed"]),
-        ("# made today\na,b\n1,2\n", ["line 2 has 2 cells", "above the names"]),
+        ('a,b,c\n1,2,3\n1,2,"3\n', ["quote is opened but not closed"]),
+        ("# made today\na,b\n1,2\n", ["line 2 has 2 cells", "above the column names"]),
         (b"a,b\n1,2\n1,\x002\n", ["zero byte on line 3"]),
-        (PLAIN.encode("utf-16")[:-1], ["UTF-16", "cut off"]),
+        (PLAIN.encode("utf-16")[:-1], ["UTF-16", "truncated"]),
         ("", ["is empty (0 bytes)"]),
         (" \n\n", ["is empty"]),
         ("<!DOCTYPE html><html></html>", ["a web page"]),
@@ -172,8 +172,8 @@ def test_bad_text_files(put, content, said):
 
 def test_bad_gzip_files(put):
     whole = gzip.compress(os.urandom(5000).hex().encode() + b",b\n1,2\n")
-    assert "cut off or damaged gzip" in refused(put(whole[:-12], "t.csv.gz"))
-    assert "cut off or damaged gzip" in refused(
+    assert "truncated or damaged gzip" in refused(put(whole[:-12], "t.csv.gz"))
+    assert "truncated or damaged gzip" in refused(
         put(whole[:2000] + b"xxxx" + whole[2004:], "t.csv.gz")
     )
     assert "plain text, not a gzip file" in refused(put(PLAIN, "t.csv.gz"))
@@ -183,26 +183,26 @@ def test_names_that_cannot_be_read(put, tmp_path):
     put(PLAIN, "birds.csv")
     assert "Did you mean 'birds.csv'?" in refused(tmp_path / "bird.csv")
     assert "is a folder" in refused(tmp_path)
-    assert "such a folder" in refused(tmp_path / "no" / "birds.csv")
+    assert "Its folder does not exist" in refused(tmp_path / "no" / "birds.csv")
     assert "Download it first" in refused("https://example.org/birds.csv")
     message = refused(put(b"PK\x03\x04rest", "birds.xlsx"))
     assert ".parquet" in message
     assert "Excel" in message
-    assert "rename it" in refused(put(PLAIN, "birds.dat"))
+    assert "Rename it" in refused(put(PLAIN, "birds.dat"))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files")
 def test_a_pipe_is_not_read(tmp_path):
     """It could be read only once, and waiting for more would never end."""
     os.mkfifo(tmp_path / "pipe.csv")
-    assert "give - as its name" in refused(tmp_path / "pipe.csv")
+    assert "use - as its name" in refused(tmp_path / "pipe.csv")
 
 
 @pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="all may be read")
 def test_no_permission(put):
     path = put(PLAIN)
     path.chmod(0)
-    assert "may not be read" in refused(path)
+    assert "cannot be read" in refused(path)
     path.chmod(stat.S_IRWXU)
 
 
@@ -215,9 +215,9 @@ def test_standard_input(monkeypatch):
     give(gzip.compress(PLAIN.encode()))
     assert read_file("-", max_rows=1).shape == (1, 2)
     give(b"")
-    assert "standard input is empty" in refused("-")
+    assert "Standard input is empty" in refused("-")
     give(b"PAR1")
-    assert "should be CSV" in refused("-")
+    assert "must be CSV" in refused("-")
 
 
 def test_digits_that_name_something_stay_as_they_are(put):
@@ -245,7 +245,7 @@ def test_a_sample_has_the_rows_it_says(put):
     assert sample.index.tolist() == sorted(set(sample.index))
     pd.testing.assert_frame_equal(sample, whole.loc[sample.index])
     assert sample["number"].tolist() == sample.index.tolist()
-    assert "200 rows; a random sample of 50" in sample.attrs["notes"][0]
+    assert "200 rows. A random sample of 50" in sample.attrs["notes"][0]
     assert read_file(path, max_rows=50, random_state=4).index.tolist() != sample.index.tolist()
     pd.testing.assert_frame_equal(read_file(path, max_rows=200), whole)
 
@@ -318,7 +318,7 @@ def test_arrow_files_that_are_cut_off(tmp_path, suffix):
     content = path.read_bytes()
     for length in (10, len(content) // 2, len(content) - 5):
         path.write_bytes(content[:length])
-        assert "cut off, damaged" in refused(path)
+        assert "truncated, damaged" in refused(path)
     path.write_bytes(b"a,b\n1,2\n")
     assert "is plain text" in refused(path)
 
@@ -398,8 +398,8 @@ def test_arrow_takes_mixed_cells(tmp_path, suffix):
 def test_output_that_cannot_be_written(tmp_path, monkeypatch):
     frame = pd.DataFrame({"a": [1]})
     for path, said in [
-        (tmp_path / "t.xlsx", "should end in one of .csv"),
-        (tmp_path / "no" / "t.csv", "which is none"),
+        (tmp_path / "t.xlsx", "must end in one of .csv"),
+        (tmp_path / "no" / "t.csv", "there is no folder"),
     ]:
         with pytest.raises(FileError, match=said):
             write_frame(frame, path)

@@ -123,7 +123,7 @@ def test_codes_of_categories_come_with_a_note(table, save):
     joblib.dump(model, path)
     document = run_json("outliers", table, "-t", "label", "--model", path, "--trust-model")
     assert document["scheme"] == "gap"
-    assert any("'c' as numbers" in note for note in document["notes"])
+    assert any("'c' are passed to the model as numbers" in note for note in document["notes"])
 
 
 def test_another_scheme_where_there_is_no_bootstrap(table, save):

@@ -62,7 +62,7 @@ def forest(kind=RandomForestClassifier):
 def test_a_model_of_another_target_is_refused(frame, write, save):
     options = save(forest().fit(frame[["a", "b"]], frame["c"]))
     text = run("outliers", write(frame), "-t", "label", *options, exit_code=4).stderr
-    assert "does not know 'no', 'yes' of the target 'label'" in text
+    assert "does not know the classes 'no', 'yes' of the target 'label'" in text
     assert "'x', 'y'" in text
 
 
@@ -70,7 +70,7 @@ def test_a_class_that_the_model_has_not_seen(frame, write, save):
     options = save(forest().fit(frame[["a", "b"]], frame["label"]))
     frame.loc[:4, "label"] = "maybe"
     text = run("outliers", write(frame), "-t", "label", *options, exit_code=4).stderr
-    assert "does not know 'maybe'" in text
+    assert "does not know the classes 'maybe'" in text
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,9 @@ def test_classes_are_the_same_in_any_type(frame, write, save, in_table, in_model
 def test_codes_of_classes_come_with_a_note(frame, write, save, dtype, said):
     options = save(forest().fit(frame[["a", "b"]], (frame["label"] == "yes").astype(dtype)))
     document = run_json("outliers", write(frame), "-t", "label", *options)
-    assert any(f"are {said}, which were taken as codes" in note for note in document["notes"])
+    assert any(
+        f"classes {said} of the model are taken as codes" in note for note in document["notes"]
+    )
 
 
 def test_another_task_than_the_models_is_refused(frame, write, save):
@@ -105,9 +107,9 @@ def test_another_task_than_the_models_is_refused(frame, write, save):
     table = write(frame)
     options = ("outliers", table, "-t", "label", "--task")
     model = save(forest().fit(frame[["a", "b"]], frame["label"]))
-    assert "is for classification" in run(*options, "regression", *model, exit_code=4).stderr
+    assert "which does classification" in run(*options, "regression", *model, exit_code=4).stderr
     model = save(forest(RandomForestRegressor).fit(frame[["a", "b"]], frame["label"]))
-    assert "is for regression" in run(*options, "classification", *model, exit_code=4).stderr
+    assert "which does regression" in run(*options, "classification", *model, exit_code=4).stderr
 
 
 def test_trees_of_a_model_are_not_chosen(frame, write, save):
@@ -123,9 +125,9 @@ def test_no_file_that_is_read_is_written_over(frame, write, tmp_path):
     table, new = write(frame), write(frame[:5], "new.csv")
     before = new.read_bytes()
     options = ("neighbors", table, "-t", "label", "--new", new, *FEW)
-    assert "new.csv, which is read" in run(*options, "-o", new, exit_code=2).stderr
+    assert "the same file as --new" in run(*options, "-o", new, exit_code=2).stderr
     assert new.read_bytes() == before
-    assert "table itself" in run(*options, "-o", table, exit_code=2).stderr
+    assert "the input table" in run(*options, "-o", table, exit_code=2).stderr
     run(*options, "-o", tmp_path / "result.csv")
     (tmp_path / "link.csv").hardlink_to(tmp_path / "result.csv")
     model = ("--model", tmp_path / "link.csv", "-o", tmp_path / "result.csv")
@@ -136,7 +138,7 @@ def test_no_file_that_is_read_is_written_over(frame, write, tmp_path):
 def test_no_rows_to_find_neighbours_for(frame, write):
     table, new = write(frame), write(frame[:0], "new.csv")
     text = run("neighbors", table, "-t", "label", "--new", new, *FEW, exit_code=4).stderr
-    assert "new.csv has names of columns but no rows" in text
+    assert "new.csv has column names but no rows" in text
 
 
 def test_names_of_other_rows(frame, write):
@@ -165,7 +167,7 @@ def test_a_pipeline_gets_other_rows_in_the_same_form(frame, write, save):
     lacking = write(commas.drop(columns="b"), "new.csv")
     assert lacking == new
     said = run("neighbors", *options, exit_code=4).stderr
-    assert "new.csv: The other table has no column 'b'" in said
+    assert "new.csv: the model needs column 'b'" in said
 
 
 @pytest.mark.parametrize("problem", ["column", "file"])
@@ -180,7 +182,7 @@ def test_other_rows_are_checked_before_the_forest_is_grown(frame, write, monkeyp
     said = run(
         "neighbors", write(frame), "-t", "label", "--new", new, exit_code=4 - (problem == "file")
     )
-    assert ("has no column 'b'" if problem == "column" else "There is no file") in said.stderr
+    assert ("needs column 'b'" if problem == "column" else "was not found") in said.stderr
 
 
 def test_a_category_that_a_pipeline_has_not_seen(frame, write, save):
@@ -188,7 +190,7 @@ def test_a_category_that_a_pipeline_has_not_seen(frame, write, save):
     options = save(make_pipeline(encode, forest()).fit(frame[["a", "b", "c"]], frame["label"]))
     new = write(frame.assign(c="z")[:5], "new.csv")
     text = run("neighbors", write(frame), "-t", "label", "--new", new, *options, exit_code=4).stderr
-    assert "new.csv: the model does not take its rows" in text
+    assert "new.csv: the model rejects these rows" in text
     assert "unknown categories ['z']" in text
 
 
@@ -226,7 +228,7 @@ def test_prototypes_of_columns_with_our_names(frame, write):
         (("outliers", "table.csv", "-t", "y", "--json", "--trees", "many"), "--trees"),
         (
             ("outliers", "table.csv", "-t", "y", "--json", "--jobs", 0),
-            "must not be 0; use -1 for all cores.",
+            "must not be 0. Use -1 for all cores.",
         ),
         (("outliers", "table.csv", "-t", "y", "--json", "--tree", 3), "--tree"),
         (("outlier", "table.csv", "--json"), "outlier"),
@@ -273,7 +275,7 @@ def test_targets_that_are_long_numbers(frame, write):
     assert "more than 15 digits (1000" in text
     frame.loc[0, "label"] = "none"
     write(frame)
-    assert "holds text" in run(*options, exit_code=4).stderr
+    assert "has text" in run(*options, exit_code=4).stderr
 
 
 def test_targets_that_are_dates_come_out_as_dates(frame, write, tmp_path):
@@ -301,7 +303,7 @@ def test_why_targets_are_missing(frame, write):
     frame.loc[:1, "b"] = "inf"
     notes = run_json("outliers", write(frame), "-t", "b", *FEW)["notes"]
     missing = next(i for i, note in enumerate(notes) if "2 rows were left out" in note)
-    infinite = [i for i, note in enumerate(notes) if "'b' (2 values) holds numbers that" in note]
+    infinite = [i for i, note in enumerate(notes) if "'b' (2 values) has infinite numbers" in note]
     assert len(infinite) == 1
     assert abs(infinite[0] - missing) == 1
 
@@ -311,11 +313,11 @@ def test_targets_that_are_row_numbers(frame, write, first, said):
     count = np.arange(60) ** 2 if first is None else np.arange(first, first + 60)
     table = write(frame.assign(count=count))
     options = ("outliers", table, "-t", "count", *FEW)
-    assert said == any("row numbers" in note for note in run_json(*options)["notes"])
+    assert said == any("a row number" in note for note in run_json(*options)["notes"])
     sampled = run_json(*options, "--max-rows", 40)["notes"]
-    assert said == any("row numbers" in note for note in sampled)
+    assert said == any("a row number" in note for note in sampled)
     asked = run_json(*options, "--task", "regression")["notes"]
-    assert not any("row numbers" in note for note in asked)
+    assert not any("a row number" in note for note in asked)
 
 
 @pytest.mark.parametrize("form", ["%d/%m/%Y", "%d.%m.%y", "%Y/%m/%d", "%m-%d-%Y %H:%M"])

@@ -61,13 +61,13 @@ def test_pages_that_may_not_be_written(birds, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(os, "access", lambda _, mode: mode != os.W_OK)
         patch.setattr(explore, "begin", None)  # nothing is done before
-        assert "may not write" in run(*options, exit_code=3).stderr
+        assert "is not writable" in run(*options, exit_code=3).stderr
     with monkeypatch.context() as patch:
         patch.setattr(Report, "save", full)
         assert "No space left" in run(*options, exit_code=3).stderr
     page.write_text("closed")
     monkeypatch.setattr(Path, "open", closed)
-    assert "may not be read" in run(*options, exit_code=3).stderr
+    assert "cannot be read" in run(*options, exit_code=3).stderr
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_new_rows_are_read_as_the_table_was(birds, tmp_path, asked):
     assert asked["X_new"]["weight"].tolist() == [1.5, 4.0]
     new.write_text("name,pond\nguest 1,north\n")
     result = run("explore", birds, "-t", "kind", "--new", new, *PAGE, exit_code=4)
-    assert "new.csv: The other table has no column" in result.stderr
+    assert "new.csv: the forest needs columns" in result.stderr
     options = ("explore", birds, "-t", "kind", "--new", birds, *PAGE)
     run(*options, "-o", tmp_path / "page.csv", exit_code=2)
 

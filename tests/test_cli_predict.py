@@ -133,7 +133,7 @@ def test_new_rows_with_targets_are_scored(birds, tmp_path, summaries):
     )
     notes = " ".join(document["notes"])
     assert "1 row has a class that is not in the training table: 'swan'." in notes
-    assert "'pond' (2 values) holds categories that the forest has not seen" in notes
+    assert "'pond' (2 values) has categories that are not in the training table" in notes
     # A target column without any value is as good as none.
     pd.read_csv(new).assign(kind=None).to_csv(new, index=False)
     document = run_json("predict", birds, "-t", "kind", "--new", new, *FEW)
@@ -159,7 +159,7 @@ def test_numbers_have_calibrated_intervals(numbers, summaries):
     assert document["new"]["r2"] == pytest.approx(forest.score(test[["a", "b"]], test["size"]))
     assert document["calibrated"] is True
     assert document["coverage"] == 0.8
-    assert f"the intervals hold {inside:.1%} of the targets" in summaries[0]["new rows"]
+    assert f"the intervals contain {inside:.1%} of the targets" in summaries[0]["new rows"]
     assert summaries[0]["intervals"] == "for 80% of the targets, calibrated out of bag"
 
 
@@ -170,7 +170,7 @@ def test_intervals_of_training_rows(numbers, summaries):
     inside = found["target"].between(found["low"], found["high"]).mean()
     assert document["covered"] == pytest.approx(inside)
     assert 0.85 < inside < 1
-    assert f"they hold {inside:.1%} of the targets" in summaries[0]["intervals"]
+    assert f"they contain {inside:.1%} of the targets" in summaries[0]["intervals"]
 
 
 def test_a_single_new_row_has_no_r2(numbers):
@@ -244,7 +244,7 @@ def test_a_model_without_predictions_lets_similar_rows_vote(birds, tmp_path):
         task = "regression" if name == "low" else "classification"
         options = ("-t", target, "--task", task, "--new", birds, *model)
         result = run("predict", birds, *options)
-        assert "is a vote of similar rows" in result.stderr
+        assert "is an average over similar rows" in result.stderr
         assert name in csv_of(result)
         assert csv_of(result)["prediction"].nunique() > 1
 
@@ -287,7 +287,7 @@ def test_a_category_that_a_pipeline_has_not_seen(birds, tmp_path):
     assert len(csv_of(run("predict", table, "-t", "kind", "--new", new, *options))) == 5
     frame[:5].assign(pond="east").to_csv(new, index=False)
     said = run("predict", table, "-t", "kind", "--new", new, *options, exit_code=4).stderr
-    assert "new.csv: the model does not take its rows" in said
+    assert "new.csv: the model rejects these rows" in said
 
 
 # --- what is refused
@@ -296,7 +296,7 @@ def test_a_category_that_a_pipeline_has_not_seen(birds, tmp_path):
 def test_wrong_shares_are_refused(numbers):
     for share in (0, 1, 90, -0.1, "nan"):
         text = run("predict", numbers[0], "-t", "size", "--coverage", share, exit_code=2).stderr
-        assert "must be between 0 and 1" in plain(text)
+        assert "is not between 0 and 1" in plain(text)
 
 
 def test_what_is_wrong_is_said_before_the_forest_is_grown(numbers, birds, tmp_path, monkeypatch):
@@ -306,13 +306,13 @@ def test_what_is_wrong_is_said_before_the_forest_is_grown(numbers, birds, tmp_pa
     monkeypatch.setattr(_train, "_grow", fail)
     table, more = numbers
     text = run("predict", birds, "-t", "kind", "--coverage", 0.9, exit_code=2).stderr
-    assert "--coverage is for intervals of numbers, but the target 'kind' holds classes" in text
+    assert "--coverage is only for numeric targets, but the target 'kind' has classes" in text
     text = run("predict", table, "-t", "size", "--coverage", 0.99, exit_code=4).stderr
     assert "--coverage 0.99 needs at least 99 rows" in text
     assert "the table has 80. Use a lower value, at most 0.987." in text
     pd.read_csv(more).drop(columns="b").to_csv(more, index=False)
     text = run("predict", table, "-t", "size", "--new", more, exit_code=4).stderr
-    assert "more.csv: The other table has no column 'b'" in text
+    assert "more.csv: the forest needs column 'b'" in text
     pd.read_csv(table)[:0].to_csv(more, index=False)
     text = run("predict", table, "-t", "size", "--new", more, exit_code=4).stderr
     assert "more.csv has names of columns but no rows" in text

@@ -40,11 +40,11 @@ def test_the_default_scheme_is_like_the_same_scheme_by_name(birds, summaries, co
     named = run_json(*options, "--scheme", default)
     assert document["scheme"] == default
     assert named == document
-    assert all(lines["forest"].endswith(f"proximities: {default}") for lines in summaries)
+    assert all(lines["forest"].endswith(f"scheme {default}") for lines in summaries)
     other = run_json(*options, "--scheme", "oob_separable")
     assert other["scheme"] == "oob_separable"
     assert other["result"] != document["result"]
-    assert summaries[-1]["forest"].endswith("proximities: oob_separable")
+    assert summaries[-1]["forest"].endswith("scheme oob_separable")
 
 
 def test_a_model_without_bootstrap_says_why_its_scheme_is_another(birds, tmp_path):

@@ -95,7 +95,7 @@ def test_another_column_shows_the_decimal_comma(read, separator):
     prepared = read({"x": THOUSANDS, "size": ["1,5", "2,25", "3"] * 8}, separator)
     assert prepared.features["x"].tolist()[:6] == TRUTH
     assert notes_on(prepared, "x") == [
-        "Column 'x' was read as whole numbers with dots between thousands."
+        "Column 'x' was read as whole numbers with dots as thousands separators."
     ]
 
 
@@ -193,7 +193,7 @@ def test_spaces_between_thousands(read, space):
     prepared = read({"x": spaced, "y": [f"{text},25" for text in spaced]})
     assert prepared.features["x"].tolist()[:6] == TRUTH
     assert prepared.features["y"].tolist()[:6] == [number + 0.25 for number in TRUTH]
-    assert "spaces between thousands" in notes_on(prepared, "x")[0]
+    assert "spaces as thousands separators" in notes_on(prepared, "x")[0]
 
 
 def test_text_in_parquet_files(tmp_path):
@@ -255,7 +255,7 @@ def test_numbers_are_read_as_they_were_written(tmp_path_factory, signs, separato
 
 
 def write_shops(path, separator=";", rows=120):
-    """Write rents with decimal commas and sales with dots between thousands and gaps."""
+    """Write rents with decimal commas and sales with dots as thousands separators and gaps."""
     rng = np.random.default_rng(0)
     size = rng.uniform(1, 9, rows)
     sales = (size * 11_000 + rng.normal(0, 500, rows)).astype(int)
@@ -282,7 +282,7 @@ def test_impute_fills_thousands(tmp_path):
     assert filled.min() >= sales.min()
     assert filled.max() <= sales.max()
     assert np.corrcoef(filled[gaps], sales[gaps])[0, 1] > 0.7
-    assert "'sales' was read as whole numbers with dots between thousands" in result.stderr
+    assert "'sales' was read as whole numbers with dots as thousands separators" in result.stderr
     # The result is read as the table was.
     again = tmp_path / "again.csv"
     again.write_text(result.stdout)
@@ -328,7 +328,7 @@ def test_targets_and_features_of_commands(tmp_path, command):
         assert set(found) <= set(sales.tolist())
     document = run_json(command, path, "-t", "target", *FEW, *more)
     assert document["features"] == ["rent", "sales"]
-    assert "dots between thousands" in " ".join(document["notes"])
+    assert "dots as thousands separators" in " ".join(document["notes"])
 
 
 def test_another_table_is_read_in_the_form_of_the_first(tmp_path):
@@ -361,5 +361,5 @@ def test_options_that_contradict(tmp_path, command, sign):
     path = write_table(tmp_path / "t.csv", {"x": THOUSANDS}, ";")
     options = ("-t", "target", "--decimal", sign, "--thousands", sign)
     text = run(command, path, *options, exit_code=2).stderr
-    assert f"--decimal and --thousands are both '{sign}'." in text
+    assert f"--decimal and --thousands are both '{sign}'," in text
     assert text.count("\n") == 1

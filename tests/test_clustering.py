@@ -60,7 +60,7 @@ def test_samples_without_a_medoid_follow_their_like():
 def test_samples_like_none_go_to_the_largest_cluster():
     leaves = [[0, 0], [0, 0], [0, 1], [5, 5], [7, 7], [8, 8]]
     prox = ForestProximity.from_leaves(leaves)
-    with pytest.warns(LeafkernelWarning, match="2 of 6 samples are similar to no sample of any"):
+    with pytest.warns(LeafkernelWarning, match="2 of 6 samples have no proximity to any"):
         model = ProximityKMedoids(prox, n_clusters=2).fit(leaves)
     assert (model.labels_ == model.labels_[0]).sum() == 5
 
@@ -81,7 +81,9 @@ def test_noise_and_groups_far_apart():
 
 def test_errors(wine):
     X, y = wine
-    with pytest.raises(ValueError, match="n_clusters=500 is more than n_samples=178"):
+    with pytest.raises(
+        ValueError, match="n_clusters=500 is too large: there are only n_samples=178"
+    ):
         ProximityKMedoids(n_clusters=500, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="min_cluster_size must be at least 2"):
         ProximityHDBSCAN(min_cluster_size=1, random_state=0).fit(X, y)

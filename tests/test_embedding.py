@@ -321,7 +321,7 @@ def test_errors(wine):
         LeafEmbedding(parameters={"solver": "foo"}, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="time must be at least 1"):
         LeafEmbedding(method="phate", source="kernel", parameters={"time": 0}).fit(X, y)
-    with pytest.raises(ValueError, match="'umap' needs at least 10 training samples; got n_s"):
+    with pytest.raises(ValueError, match="'umap' requires at least 10 training samples; got n_s"):
         LeafEmbedding(method="umap", random_state=0).fit(X[[0, 70, 150]], y[[0, 70, 150]])
 
 

@@ -97,7 +97,7 @@ def test_leaves_alone_explain_a_prediction():
     assert_array_equal(found.rows, [1, 0, 2])
     assert_allclose(found.shares, [0.5, 0.25, 0.25])
     assert_allclose(found.prediction, [0.25, 0.75])
-    with pytest.raises(ValueError, match="the new sample has no proximity to any training row"):
+    with pytest.raises(ValueError, match="x has no proximity to any training row"):
         explain_prediction(prox, [7, 7], y=["a", "b", "b"])
 
 
@@ -124,7 +124,7 @@ def test_what_cannot_be_explained_is_refused(iris):
         explain_prediction(prox, y=y, row=1.5)
     with pytest.raises(ValueError, match="y has 9 rows, but there are 150"):
         explain_prediction(prox, y=y[:9], row=0)
-    with pytest.raises(ValueError, match="take one at a time"):
+    with pytest.raises(ValueError, match="one column at a time"):
         explain_prediction(prox, y=np.stack([y, y], 1), row=0)
     with pytest.raises(ValueError, match="n must be at least 1"):
         explain_prediction(prox, y=y, row=0, n=0)
@@ -138,7 +138,7 @@ def test_a_prediction_in_words_and_as_a_table(iris, diabetes):
     found = explain_prediction(prox, y=y, row=106, n=3)
     lines = repr(found).splitlines()
     assert lines[0].startswith("Prediction for training row 106: 1 ")
-    assert f"of which these 3 make up {found.shown:.1%}" in lines[1]
+    assert f"These 3 have a share of {found.shown:.1%}" in lines[1]
     assert lines[2].split() == ["row", "share", "class"]
     assert lines[3].split() == [str(found.rows[0]), f"{found.shares[0]:.1%}", "1"]
     frame = found.to_frame()
@@ -156,7 +156,7 @@ def test_a_prediction_in_words_and_as_a_table(iris, diabetes):
     prox = ForestProximity(RandomForestRegressor(5, random_state=0)).fit(X, y)
     found = explain_prediction(prox, X[0], y=y, n=500)
     assert str(found).splitlines()[0] == f"Prediction for a new sample: {found.prediction:.4g}"
-    assert str(found).splitlines()[1] == f"Made by {len(found.rows)} training rows:"
+    assert str(found).splitlines()[1] == f"Based on {len(found.rows)} training rows:"
     assert list(found.to_frame()) == ["position", "proximity", "share", "target", "adds"]
 
 
@@ -256,7 +256,7 @@ def test_importances_as_a_frame(iris):
     assert_array_equal(
         local_importance(without_y, y=y), local_importance(without_y, splits="target", y=y)
     )
-    with pytest.raises(ValueError, match="fitted without any; pass y"):
+    with pytest.raises(ValueError, match=r"fitted without targets. Pass one"):
         local_importance(without_y, splits="target")
 
 
@@ -275,7 +275,7 @@ def test_rows_without_proximity_have_no_importances(diabetes):
     X, y = diabetes
     prox = ForestProximity(RandomForestRegressor(1, random_state=0)).fit(X, y)
     n_in_bag = int((prox.proximity().sum(axis=1) == 0).sum())
-    with pytest.warns(LeafkernelWarning, match=f"{n_in_bag} of 200 rows have no proximity"):
+    with pytest.warns(LeafkernelWarning, match=f"{n_in_bag} of 200 samples have no proximity"):
         found = local_importance(prox)
     assert np.isnan(found).all(axis=1).sum() == n_in_bag
     stump = ForestProximity(DecisionTreeRegressor(max_depth=1), "uniform").fit(X, np.ones(200))
@@ -292,10 +292,10 @@ def test_a_vote_is_not_called_the_prediction_of_a_boosted_model():
     assert not found.is_of_model
     assert_allclose(found.model_prediction, model.predict_proba([X[70] + 0.01])[0])
     first, second, *_ = str(found).splitlines()
-    assert first.startswith("Vote of the rows that are similar to a new sample: ")
+    assert first.startswith("Prediction for a new sample from similar rows: ")
     assert second.startswith("The model itself predicts: ")
     of_row = explain_prediction(prox, y=y, row=70)
-    assert "own prediction may differ" in str(of_row)
+    assert "prediction of the model may differ" in str(of_row)
     assert 70 not in of_row.rows
     exact = ForestProximity(RandomForestClassifier(60, random_state=0)).fit(X, y)
     assert explain_prediction(exact, X[70], y=y).is_of_model

@@ -440,11 +440,11 @@ class TestNewRows:
     def test_refusals(self, flowers, monkeypatch):
         prox, X, labels = flowers
         frame = pd.DataFrame(X)
-        with pytest.raises(ValueError, match="shown_new is missing"):
+        with pytest.raises(ValueError, match="shown_new is required"):
             build_report(prox, X, labels, shown=frame, X_new=X[:3])
         with pytest.raises(ValueError, match="shown_new has 2 rows"):
             build_report(prox, X, labels, shown=frame, X_new=X[:3], shown_new=frame[:2])
-        with pytest.raises(ValueError, match="ids_new is given, but X_new is not"):
+        with pytest.raises(ValueError, match="ids_new requires X_new"):
             build_report(prox, X, labels, ids_new=["a"])
         with pytest.raises(ValueError, match="X_new has no rows"):
             build_report(prox, X, labels, X_new=X[:0])
@@ -509,7 +509,7 @@ class TestForests:
         page = unpack(build_report(ForestProximity(model).fit(X, y), X, y, method="pca"))
         np.testing.assert_allclose(page["columns"][0]["data"], X[:, 0], rtol=1e-6)
         assert page["features"][0]["importance"] > 0
-        assert page["forest"] == "a random forest of 60 trees"
+        assert page["forest"] == "a random forest with 60 trees"
 
     def test_boosting(self, diabetes):
         X, y = diabetes
@@ -538,14 +538,14 @@ class TestForests:
 class TestMistakes:
     def test_refusals(self, flowers, monkeypatch):
         prox, X, labels = flowers
-        with pytest.raises(ValueError, match="fitted on 150 other samples than the 149"):
+        with pytest.raises(ValueError, match="X has 149 samples, which are not the 150 samples"):
             build_report(prox, X[1:], labels[1:])
         with pytest.raises(ValueError, match="y has 149 rows"):
             build_report(prox, X, labels[1:])
         with pytest.raises(ValueError, match="shown has 3 rows"):
             build_report(prox, X, labels, shown=pd.DataFrame({"a": [1, 2, 3]}))
         without_y = ForestProximity(prox.forest_, "uniform").fit(X)
-        with pytest.raises(ValueError, match="fitted without targets; pass y"):
+        with pytest.raises(ValueError, match=r"fitted without targets. Pass the"):
             build_report(without_y, X)
         with pytest.raises(ValueError, match=r"method must be one of .* Did you mean 'umap'"):
             build_report(prox, X, labels, method="unap")

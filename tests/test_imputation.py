@@ -523,7 +523,7 @@ def test_arrays_of_objects(frame):
     expected = with_scheme("gap", forest, max_iter=2).fit_transform(X[["size", "text", "thing"]], y)
     assert filled.dtype == object
     assert filled.tolist() == expected.to_numpy(dtype=object).tolist()
-    with pytest.raises(ValueError, match="column 1 holds what is not a number"):
+    with pytest.raises(ValueError, match="column 1 has values that are not numbers"):
         with_scheme("gap", categorical_features=[2]).fit(array, y)
 
 
@@ -560,7 +560,7 @@ def test_refuses_what_is_fitted(iris):
         ForestProximity(FOREST, "gap").fit(X, y),
         ForestProximity.from_leaves(np.zeros((150, 2), dtype=int)),
     ):
-        with pytest.raises(ValueError, match="trains its forest anew in every iteration"):
+        with pytest.raises(ValueError, match="must not be fitted, because ProximityImputer trains"):
             ProximityImputer(proximity).fit(X, y)
     with pytest.raises(TypeError, match="Pass an instance"):
         ProximityImputer(RandomForestClassifier).fit(X, y)
@@ -575,8 +575,8 @@ def test_refuses_what_is_fitted(iris):
         ({"category_rule": "totl"}, ValueError, "Did you mean 'total'"),
         ({"categorical_features": [9]}, ValueError, "between 0 and 4; got"),
         ({"categorical_features": [-1]}, ValueError, "between 0 and 4; got"),
-        ({"categorical_features": [True]}, ValueError, "a mask of 1, but X has 5"),
-        ({"categorical_features": ["a"]}, ValueError, "no column names: give positions"),
+        ({"categorical_features": [True]}, ValueError, "a mask of length 1, but X has 5"),
+        ({"categorical_features": ["a"]}, ValueError, "no column names. Use positions"),
         ({"categorical_features": [[1]]}, ValueError, "must be a list"),
         ({"categorical_features": [0.5]}, TypeError, "must be a mask, positions or names"),
     ],
@@ -589,20 +589,20 @@ def test_wrong_parameters(holes, options, error, message):
 def test_wrong_tables(frame):
     X, y = frame
     imputer = with_scheme("gap", max_iter=1)
-    with pytest.raises(ValueError, match="no value is present in column 'size', column 'kind'"):
+    with pytest.raises(ValueError, match="X has no values in column 'size', column 'kind'"):
         imputer.fit(X.assign(size=np.nan, kind=None), y)
     with pytest.raises(ValueError, match="infinity in column 'age'"):
         imputer.fit(X.assign(age=np.inf), y)
     with pytest.raises(TypeError, match=r"column 'day' .* neither numbers nor categories"):
         imputer.fit(X.assign(day=pd.Timestamp("2020-01-01")), y)
-    with pytest.raises(TypeError, match="column 'lists' holds what cannot be a category"):
+    with pytest.raises(TypeError, match="column 'lists' has values that cannot be categories"):
         imputer.fit(X.assign(lists=[[1]] * len(X)), y)
     with pytest.raises(ValueError, match=r"0 sample\(s\)"):
         imputer.fit(X[:0], y[:0])
-    with pytest.raises(ValueError, match=r"names \['nope'\], but the columns are"):
+    with pytest.raises(ValueError, match=r"\['nope'\] are not columns of X. Its columns are"):
         with_scheme("gap", categorical_features=["nope"]).fit(X, y)
     imputer.fit(X, y)
-    with pytest.raises(ValueError, match="'size' held numbers in fit"):
+    with pytest.raises(ValueError, match="'size' had numbers in fit"):
         imputer.transform(X.assign(size="text"))
     with pytest.raises(ValueError, match="feature names should match"):
         imputer.transform(X[X.columns[::-1]])
@@ -625,5 +625,5 @@ def test_scikit_learn_checks(estimator, check):
 
 def test_text_in_an_array_wants_to_be_named():
     X = np.array([[1.0, "a"], [None, "b"]] * 10, dtype=object)
-    with pytest.raises(ValueError, match=r"X holds text .*categorical_features"):
+    with pytest.raises(ValueError, match=r"X has text .*categorical_features"):
         ProximityImputer(random_state=0).fit(X, [0, 1] * 10)

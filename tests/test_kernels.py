@@ -114,7 +114,7 @@ def test_gaussian_process_with_a_forest_as_covariance():
 def test_covariances_must_be_one_function(wine):
     X, y = wine
     gap = ForestProximity(RandomForestClassifier(30, random_state=0), "gap").fit(X, y)
-    with pytest.raises(ValueError, match="is no covariance"):
+    with pytest.raises(ValueError, match="is not a covariance"):
         ForestKernel(gap)(X)
 
 

@@ -82,7 +82,7 @@ def test_what_is_reported():
     assert table.index.tolist() == found.rows.tolist()
     assert table["label"].tolist() == names[found.rows].tolist()
     assert "labels look wrong. About" in str(found)
-    assert f"row {found.rows[0]}: labeled {found.labels[0]}, but " in str(found)
+    assert f"row {found.rows[0]}: label {found.labels[0]}, but " in str(found)
     fewer = find_label_errors(prox, names, false_discovery_rate=0.05)
     assert len(fewer.rows) < len(found.rows)
 
@@ -102,7 +102,7 @@ def test_clean_labels_and_models_without_draws():
     found = find_label_errors(prox.fit(X, y), y, false_discovery_rate=0.01)
     assert len(found.rows) < 8
     assert str(find_label_errors(prox, y > 0, false_discovery_rate=1e-9)) == (
-        "None of 150 labels looks wrong."
+        "None of the 150 labels looks wrong."
     )
 
 

@@ -58,7 +58,7 @@ def reader(browser, animals_page):
 def test_header(reader):
     summary = reader.page.inner_text("#summary")
     assert reader.page.inner_text("#title") == "Animals"
-    assert "random forest of 60 trees on 150 rows" in summary.lower()
+    assert "random forest with 60 trees on 150 rows" in summary.lower()
     assert "Out-of-bag accuracy" in summary
     assert "most common class" in summary
 
@@ -414,7 +414,7 @@ def test_without_webgl_the_tables_remain(animals_page, browser):
     )
     reading.page.goto(animals_page[1].as_uri())
     reading.page.wait_for_selector("html[data-ready=true]")
-    assert "needs WebGL" in reading.page.inner_text("#plot-message")
+    assert "requires WebGL" in reading.page.inner_text("#plot-message")
     reading.page.fill("#search", "12")
     reading.page.keyboard.press("Enter")
     assert reading.page.locator("#neighbors > li").count() == 10

@@ -95,7 +95,7 @@ def test_new_rows_are_on_the_map(reader, page):
     guest = X[1:2] + 0.5
     facts = reader.page.inner_text(".facts")
     assert prox.forest_.predict(guest)[0] in facts
-    assert "not known" in facts
+    assert "unknown" in facts
     _, nearest = prox.kneighbors(guest, n_neighbors=10)
     lines = reader.page.locator("#neighbors > li")
     found = [int(lines.nth(k).get_attribute("data-row")) for k in range(lines.count())]
@@ -251,7 +251,7 @@ def test_filters(reader, browser, page, patients):
     other.close()
     refused = {
         "agee > 3": "no column “agee”",
-        "age > old": "“age” needs a number",
+        "age > old": "“old” is not a number",
         "age >": "Write a value",
         "age > 3 or": "Write a condition",
         "age": "Write >",

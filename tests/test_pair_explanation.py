@@ -215,10 +215,10 @@ def test_a_pair_in_words_and_as_a_table():
     prox = ForestProximity(RandomForestClassifier(20, random_state=0)).fit(X, y)
     found = explain_pair(prox, 60, 95)
     text = repr(found)
-    assert f"share a leaf in {len(found.trees)} of 20 trees; their proximity is" in text
+    assert f"share a leaf in {len(found.trees)} of 20 trees. Their proximity is" in text
     first = int(np.argmax(found.shares))
     assert f"{found.shares[first]:.1%}  {X.columns[first]}" in text
-    assert f"Where they part, in the other {len(found.partings.trees)} trees:" in text
+    assert f"Features that separate them in the other {len(found.partings.trees)} trees:" in text
     frame = found.to_frame()
     assert frame.index[0] == X.columns[first]
     assert set(frame.index) <= set(X.columns)
@@ -230,14 +230,16 @@ def test_a_pair_in_words_and_as_a_table():
     assert_allclose(line["parted_among"], found.partings.shares[at].mean())
 
     apart = explain_pair(prox, 0, 149)
-    assert "share a leaf in none of 20 trees; their proximity is 0" in str(apart)
+    assert "share a leaf in none of 20 trees. Their proximity is 0" in str(apart)
     assert "in all trees:" in str(apart)
     assert not apart.shares.any()
     new = explain_pair(prox, X.iloc[0], X.iloc[[1]])
     assert str(new).startswith("A new sample and another share a leaf in 20 of 20 trees.")
     in_bag = ForestProximity(RandomForestClassifier(1, random_state=0)).fit(X, y)
     twins = explain_pair(in_bag, 0, 0)
-    assert "share a leaf in 1 of 1 trees, none of which counts: their proximity is 0." in str(twins)
+    assert "share a leaf in 1 of 1 trees, but all with weight 0. Their proximity is 0." in str(
+        twins
+    )
 
 
 def test_categories_have_no_interval(table):
@@ -315,9 +317,9 @@ def test_forests_that_do_not_tell_their_splits(iris):
         ForestProximity.from_leaves([[1, 4], [1, 5]]),
         ForestProximity(Halves(), "uniform").fit(X),
     ):
-        with pytest.raises(ValueError, match="explain_pair needs the splits of the trees, but"):
+        with pytest.raises(ValueError, match="explain_pair requires the splits of the trees, but"):
             explain_pair(prox, 0, 1)
-        with pytest.raises(ValueError, match=r"local_importance needs.*of scikit-learn"):
+        with pytest.raises(ValueError, match=r"local_importance requires.*of scikit-learn"):
             local_importance(prox)
     assert explain_prediction(prox, X[0], y=y).predicted == 0
 

@@ -305,15 +305,15 @@ def test_seriation_is_an_order(n, rng):
 
 
 def test_proximity_errors(fitted):
-    with pytest.raises(ValueError, match="order='class' needs y"):
+    with pytest.raises(ValueError, match="order='class' requires y"):
         plot_proximity(fitted["gap"], order="class")
-    with pytest.raises(ValueError, match="each of the 150 training samples once"):
+    with pytest.raises(ValueError, match="each of the row numbers 0 to 149 once"):
         plot_proximity(fitted["gap"], order=[1, 2, 3])
     with pytest.raises(ValueError, match=r"order must be one of .* Did you mean 'cluster'"):
         plot_proximity(fitted["gap"], order="clusters")
     with pytest.raises(ValueError, match="y has 2 entries, but there are 150 training samples"):
         plot_proximity(fitted["gap"], [0, 1])
-    with pytest.raises(TypeError, match="expected a fitted ForestProximity"):
+    with pytest.raises(TypeError, match="must be a fitted ForestProximity"):
         plot_proximity(np.eye(3))
 
 
@@ -461,9 +461,9 @@ def test_neighbor_errors(fitted, iris):
         plot_neighbors(prox, X, y, row=0, x=X[0])
     with pytest.raises(ValueError, match="X has 3 rows, but there are 150 training samples"):
         plot_neighbors(prox, X[:3], y, row=0)
-    with pytest.raises(ValueError, match="features names 'weight', but the columns are x0"):
+    with pytest.raises(ValueError, match=r"features='weight' is not a column. The columns are x0"):
         plot_neighbors(prox, X, y, row=0, features=["weight"])
-    with pytest.raises(ValueError, match="features must lie between 0 and 3; got 4"):
+    with pytest.raises(ValueError, match="features must be between 0 and 3; got 4"):
         plot_neighbors(prox, X, y, row=0, features=[4])
     with pytest.raises(ValueError, match="importance has 2 entries, but X has 4 columns"):
         plot_neighbors(prox, X, y, row=0, importance=[1, 2])
@@ -516,18 +516,18 @@ def test_contributions_of_one_direction(plt):
     assert [text.get_text() for text in ax.texts][-1].startswith("4 rows push down")
     # All trees add nothing.
     same = ForestProximity(model, "gradient").fit(X, np.ones(8))
-    with pytest.raises(ValueError, match="no training row contributes"):
+    with pytest.raises(ValueError, match="no contributions of training rows"):
         plot_contributions(same, X[0])
 
 
 def test_contribution_errors(fitted, iris, diabetes):
     X, y = diabetes
-    with pytest.raises(ValueError, match=r"weight_scheme='gap' gives similarities.*'gradient'"):
+    with pytest.raises(ValueError, match=r"weight_scheme='gap' cannot be used.*'gradient'"):
         plot_contributions(fitted["gap"], iris[0][0])
     prox = ForestProximity(GradientBoostingRegressor(n_estimators=5), "gradient").fit(X, y)
     with pytest.raises(ValueError, match="got neither"):
         plot_contributions(prox)
-    with pytest.raises(ValueError, match="an explanation has its own"):
+    with pytest.raises(ValueError, match="cannot be combined with a ScoreExplanation"):
         plot_contributions(explain_prediction(prox, row=3), X[0])
 
 
@@ -586,11 +586,11 @@ def test_images(shape, rng):
 
 def test_prototype_errors(fitted, iris, table):
     X, y = iris
-    with pytest.raises(ValueError, match="needs 9 columns, but X has 4"):
+    with pytest.raises(ValueError, match="requires 9 columns, but X has 4"):
         plot_prototypes([0], X, images=(3, 3))
-    with pytest.raises(ValueError, match="no prototypes"):
+    with pytest.raises(ValueError, match="prototypes is empty"):
         plot_prototypes([], X)
-    with pytest.raises(ValueError, match="column 'kind' holds categories"):
+    with pytest.raises(ValueError, match="column 'kind' has categories"):
         plot_prototypes([0], table[0])
     with pytest.raises(ValueError, match="y has 2 entries, but there are 150"):
         plot_prototypes([0], X, y[:2])
@@ -658,7 +658,7 @@ def test_imputation_errors(holes):
         plot_imputation(missing, filled, column="weight")
     with pytest.raises(ValueError, match=r"X_imputed has shape \(9, 2\), but X_missing has"):
         plot_imputation(missing, filled[:9], column="size")
-    with pytest.raises(ValueError, match="no values to compare with"):
+    with pytest.raises(ValueError, match="only missing values"):
         plot_imputation(missing[::3], filled[::3], column="size")
 
 

@@ -214,17 +214,19 @@ def test_intervals_of_one_calibration_are_not_taken_for_another(friedman):
     model = ProximityRegressor(RandomForestRegressor(30, random_state=0)).fit(X, y)
     assert model.predict_interval(X_new[:3]).shape == (3, 2)
     model.calibrate(X_new, y_new, coverage=0.8)
-    with pytest.raises(ValueError, match=r"calibrated for coverage=0.8; call calibrate\(X, y, cov"):
+    with pytest.raises(ValueError, match=r"only coverage=0.8. Call calibrate\(X, y, cov"):
         model.predict_interval(X_new, coverage=0.9)
-    with pytest.raises(ValueError, match=r"3 calibration samples are too few for coverage=0.9"):
+    with pytest.raises(
+        ValueError, match=r"coverage=0.9 requires at least 9 calibration samples; got 3"
+    ):
         model.calibrate(X_new[:3], y_new[:3])
-    with pytest.raises(ValueError, match="both X and y"):
+    with pytest.raises(ValueError, match="X and y must be passed together"):
         model.calibrate(X_new)
     with pytest.raises(ValueError, match="coverage must be a number between 0 and 1"):
         model.calibrate(coverage=90)
     for seeing in ({"weight_scheme": "uniform"}, {"diagonal": "one"}, {"symmetrize": True}):
         seen = ProximityRegressor(ForestProximity(model.proximity, **seeing)).fit(X, y)
-        with pytest.raises(ValueError, match="lets training samples see themselves"):
+        with pytest.raises(ValueError, match="predictions are not out of bag"):
             seen.calibrate()
     with pytest.raises(ValueError, match="coverage must be a number between 0 and 1"):
         ProximityRegressor(model.proximity).fit(X, y).predict_interval(X_new, coverage=0)
@@ -238,7 +240,7 @@ def test_several_targets(diabetes):
     forest = RandomForestRegressor(40, random_state=0).fit(X, both)
     model = ProximityRegressor(doubles(forest, "gap")).fit(X, both)
     assert_allclose(model.predict(X), forest.predict(X), rtol=1e-10)
-    with pytest.raises(ValueError, match="single target; y has 2"):
+    with pytest.raises(ValueError, match="y has 2 targets, but quantiles require a single target"):
         model.predict_quantiles(X)
 
 
@@ -282,16 +284,16 @@ def test_trust_looks_into_pipelines(iris):
 def test_trust_does_not_take_itself_for_a_witness(iris):
     X, y = iris
     prox = ForestProximity(RandomForestClassifier(60, random_state=0), diagonal="one").fit(X, y)
-    with pytest.raises(ValueError, match="does not tell which training samples"):
+    with pytest.raises(ValueError, match="has no out-of-bag predictions of the training"):
         trust_scores(prox, y=y)
 
 
 def test_trust_needs_to_know_what_was_right(iris):
     X, y = iris
     prox = ForestProximity(RandomForestClassifier(40, random_state=0), "uniform").fit(X, y)
-    with pytest.raises(ValueError, match="use 'gap', fit the forest with oob_score=True, or give"):
+    with pytest.raises(ValueError, match="Use 'gap', fit the forest with oob_score=True, or pass"):
         trust_scores(prox, y=y)
     with pytest.raises(ValueError, match="correct has 3 rows, but there are 150"):
         trust_scores(prox, y=y, correct=[True] * 3)
-    with pytest.raises(TypeError, match="Wrap a forest"):
+    with pytest.raises(TypeError, match="For a forest, use"):
         trust_scores(prox.forest_, y=y)

@@ -166,7 +166,7 @@ def test_a_sample_like_no_prototype_gets_the_commonest_class():
 def test_errors(wine):
     X, y = wine
     prox = fitted(X, y, "uniform")
-    with pytest.raises(ValueError, match="needs numbers"):
+    with pytest.raises(ValueError, match="numeric features"):
         class_prototypes(prox, np.array([["red"]] * len(y)), y)
     with pytest.raises(ValueError, match="X has 5 rows, but there are 178"):
         class_prototypes(prox, X[:5], y)

@@ -158,9 +158,9 @@ def test_what_is_fitted_is_used_as_it_is(iris):
     assert model.proximity_.forest_ is forest
     prox = ForestProximity(forest, "uniform").fit(X, y)
     assert ProximityClassifier(prox).fit(X, y).proximity_.kernel_ is prox.kernel_
-    with pytest.raises(ValueError, match="fitted on 150 other samples than the 100 given"):
+    with pytest.raises(ValueError, match="X has 100 samples, which are not the 150 samples"):
         ProximityClassifier(prox).fit(X[:100], y[:100])
-    with pytest.raises(ValueError, match="fitted on 150 other samples than the 150 given"):
+    with pytest.raises(ValueError, match="X has 150 samples, which are not the 150 samples"):
         ProximityClassifier(prox).fit(X[::-1], y[::-1])
     # A clone is unfitted, and so fits for itself: as cross-validation wants it.
     again = clone(ProximityClassifier(prox)).fit(X[:100], y[:100])

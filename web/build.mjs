@@ -1,11 +1,11 @@
-// Bundles the plotting library into one file, headed by the licences of all that is in it.
+// Bundle the plotting library into one file, with the licenses of all included packages at the top.
 import { build } from 'esbuild';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 
 const assets = new URL('../src/leafkernel/explorer/assets/', import.meta.url);
 const { dependencies } = JSON.parse(readFileSync('package.json', 'utf8'));
 
-// regl-scatterplot is published with these already inside.
+// Packages that are included in the published regl-scatterplot.
 const INSIDE = [
   '@flekschas/utils',
   'camera-2d-simple',

@@ -1,6 +1,7 @@
-"""The command ``leafkernel``: a table in, what a forest makes of it out, without writing code.
+"""The ``leafkernel`` command: analyze a table with a forest without writing code.
 
-Only :func:`main` stands here, for it must run where the extra ``cli`` is not installed, and say so.
+This module defines only ``main``. It must import even when the extra ``cli`` is not installed, so
+that it can report what is missing.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from contextlib import suppress
 from leafkernel.cli._streams import open_closed_streams, writing_stdout
 from leafkernel.cli.errors import FileError
 
-# What the extra brings, and the modules of it that a command cannot start without.
+# Modules that the extra `cli` installs and that every command needs.
 _EXTRA = frozenset({"typer", "click", "rich", "pandas", "pyarrow", "shellingham"})
 
 
 def main() -> None:
-    """Run the command with the arguments of this process, and end the process."""
+    """Run the command with the arguments of this process and exit."""
     open_closed_streams()
     try:
         _run()
@@ -25,8 +26,8 @@ def main() -> None:
         if missing not in _EXTRA:
             raise
         sys.stderr.write(
-            f"leafkernel: the command needs {missing}, which is not installed; install what it "
-            "needs with: pip install 'leafkernel[cli]'\n"
+            f"leafkernel: the command needs {missing}, which is not installed. "
+            "Install it with: pip install 'leafkernel[cli]'\n"
         )
         raise SystemExit(1) from None
     except KeyboardInterrupt:
@@ -46,4 +47,4 @@ def _run() -> None:
         try:
             app(prog_name="leafkernel")
         finally:
-            sys.stdout.flush()  # an error at exit would come too late to be explained
+            sys.stdout.flush()  # at exit it would be too late to report an error

@@ -1,4 +1,4 @@
-"""A row and its explanation: the rows that made its prediction, and why they are similar."""
+"""The explanation of a row: the training rows behind its prediction, and why they are similar."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from leafkernel.tasks.explanation import PredictionExplanation
 from leafkernel.tasks.pair_explanation import PairExplanation
 from leafkernel.tasks.score_explanation import ScoreExplanation
 
-_LONGEST = 28  # letters of a value or a name
+_LONGEST = 28  # characters of a value or a name
 _MOST_CATEGORIES = 4
-EXACT = 1e15  # whole numbers below are written with all digits
+EXACT = 1e15  # smaller whole numbers are written with all digits
 
 
 @dataclass(frozen=True)
 class Explained:
     """A row and its explanation."""
 
-    # What a JSON document says of it. Predictions are numbers, dates or shares of classes. The
-    # prediction of the model is there if it is another one, and known.
+    # The content for a JSON document. Predictions are numbers, dates or shares of classes. The
+    # prediction of the model is included if it is known and comes from another computation.
     about: dict[str, Any]
     values: dict[str, Any]  # by column
-    found: PredictionExplanation | ScoreExplanation  # the rows that made its prediction
+    found: PredictionExplanation | ScoreExplanation
 
 
 def explain_rows(
@@ -52,8 +52,8 @@ def explain_rows(
 ) -> list[Explained]:
     """Explain the predictions of some training rows, or of some rows of --new.
 
-    With ``exact``, the contributions of rows to the scores of a boosted model, these are explained:
-    those of a class, by default of the one that the model predicts.
+    ``exact`` has the contributions of training rows to the scores of a boosted model. If it is
+    given, the score of ``of_class`` is explained, by default that of the predicted class.
     """
     new, rows, names = study.new, study.rows, study.rows.names()
     table = study.X if new is None else new.X
@@ -118,12 +118,12 @@ def _about_score(study: Study, found: ScoreExplanation, X: Any) -> dict[str, Any
 def _explain_score(
     exact: ForestProximity, asked: dict[str, Any], of_class: str | None, top: int
 ) -> ScoreExplanation:
-    """Explain the score of a class, by default of the one that the model predicts."""
+    """Explain the score of a class, by default of the predicted class."""
     labels = [str(label) for label in Scores(exact).labels.tolist()]
     if of_class is not None and of_class not in labels:
-        hint = " A model of two classes has one score, that of the second." * (len(labels) == 1)
+        hint = " A model of two classes has one score, for the second class." * (len(labels) == 1)
         raise OptionError(
-            f"--class {of_class}: there is no score for it. Use one of "
+            f"--class {of_class} has no score in this model. Use one of "
             f"{shorten([repr(label) for label in labels])}.{hint}"
         )
     number = 0
@@ -139,7 +139,7 @@ def _explain_score(
 def _pair(
     study: Study, sample: Any, values: Any, position: int, columns: ColumnNames
 ) -> dict[str, Any]:
-    """Return why a sample with these values is similar to a training row."""
+    """Explain why a sample with these values is similar to a training row."""
     found = explain_pair(study.prox, sample, position)
     together, apart = columns.reasons(found, values, _values_at(study.prepared.shown, position))
     names = study.prepared.names(np.array([position]), prefix="neighbor")
@@ -172,7 +172,7 @@ def _own_prediction(study: Study, X: Any) -> Any:
 
 
 class ColumnNames:
-    """What the features that trees split on are in the table.
+    """Maps the features that trees split on to the columns of the table.
 
     Parameters
     ----------
@@ -182,12 +182,12 @@ class ColumnNames:
     def __init__(self, study: Study) -> None:
         prepared, forest = study.prepared, study.prox.forest_
         trees, features = read_splits(study.prox)
-        #: Whether the trees tell their splits.
+        #: Whether the splits of the trees can be read.
         self.known = trees is not None
         is_frame = isinstance(study.X, pd.DataFrame)
         names = [str(name) for name in (prepared.shown if is_frame else prepared.features).columns]
         links = link_features(study.prox, features, study.X, names, columns_are_x=False)
-        # A pipeline may have changed the values of a column that keeps its name.
+        # A pipeline may change the values of a column and keep its name.
         self._changed = hasattr(forest, "steps") or hasattr(forest, "best_estimator_")
         self._names, self._linked = [], []
         for feature, link in zip(features, links, strict=True):
@@ -201,11 +201,12 @@ class ColumnNames:
     def reasons(
         self, pair: PairExplanation, *values: Mapping[str, Any]
     ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """Return what keeps a pair together and where it parts, the most important first.
+        """Return the columns that keep a pair together and those that separate it, sorted.
 
-        ``values`` are those of the two rows, by column. A reason has the ``column`` and the
-        ``values`` of both; the ``share`` of the similarity and the values ``within`` which they
-        stay together; or the number of ``trees`` in which they part and the value ``at`` which.
+        ``values`` has the values of the two rows by column. Each reason has a ``column`` and the
+        ``values`` of both rows. A column that keeps them together has a ``share`` of the similarity
+        and the range ``within`` which they stay together. A column that separates them has the
+        number of ``trees`` in which it does so, and the value ``at`` which they are split.
         """
         together: dict[str, Any] = {}
         apart: dict[str, Any] = {}
@@ -223,7 +224,7 @@ class ColumnNames:
     def _add(
         self, reasons: dict[str, Any], f: int, found: dict[str, Any], values: Sequence[Any]
     ) -> None:
-        """Add what was found of a feature to the reason of its column."""
+        """Add the result for a feature to the reason of its column."""
         name = self._names[f]
         (weight, number), (where, _) = found.items()
         if name in reasons:
@@ -248,7 +249,7 @@ class ColumnNames:
     def _within(
         self, f: int, pair: PairExplanation, values: Sequence[Mapping[str, Any]]
     ) -> str | None:
-        """Say for which values of a feature a pair stays together; None where unknown."""
+        """Return the values of a feature for which a pair stays together; None if unknown."""
         low, high = float(pair.low[f]), float(pair.high[f])
         if np.isnan(low) or (self._changed and self._linked[f]):
             return None
@@ -267,7 +268,7 @@ class ColumnNames:
         return f"{text} or missing" if also else text
 
     def _at(self, f: int, pair: PairExplanation) -> str | None:
-        """Say about where a pair parts at a feature; None where unknown."""
+        """Return the approximate value at which a feature splits a pair; None if unknown."""
         column = self._column(f)
         coded = column is not None and column.categories
         thresholds = pair.partings.thresholds[pair.partings.features == f]
@@ -278,7 +279,7 @@ class ColumnNames:
 
 
 def _column_of(feature: str, names: list[str]) -> str | None:
-    """Return the column that a pipeline made a feature of, by the names that scikit-learn gives.
+    """Return the column from which a pipeline made a feature, based on scikit-learn's names.
 
     Examples
     --------
@@ -292,11 +293,11 @@ def _column_of(feature: str, names: list[str]) -> str | None:
 
 
 def _interval(low: float, high: float, form: str, values: list[Any]) -> str:
-    """Say in words which numbers are above ``low`` and up to ``high``, with both values inside."""
+    """Describe the numbers above ``low`` and up to ``high``, which include both values."""
     if low == -np.inf:
         return "any" if high == np.inf else f"up to {_end(high, form)}"
     start = _end(low, form)
-    # XGBoost asks for "less than 3", which is "up to" the number just below 3.
+    # XGBoost splits at "less than 3", that is "up to" the number just below 3.
     word = "from" if start in map(text_of, values) else "above"
     return f"{word} {start}" + ("" if high == np.inf else f", up to {_end(high, form)}")
 
@@ -309,7 +310,7 @@ def _end(value: float, form: str) -> str:
 
 
 def text_of(value: Any) -> str:
-    """Return a cell as text: numbers with up to seven digits, dates without an empty time."""
+    """Return a cell as text: numbers with up to seven digits, dates without a time of 00:00."""
     if pd.isna(value):
         return "missing"
     if isinstance(value, (np.datetime64, pd.Timestamp)):

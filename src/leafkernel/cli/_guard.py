@@ -1,4 +1,4 @@
-"""What is said when a command fails: a sentence and an exit code, not a traceback."""
+"""Error handling of commands: print a message and set an exit code instead of a traceback."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from leafkernel.cli._options import TalkOptions
 from leafkernel.cli._output import Talk
 from leafkernel.cli.errors import CommandError, FileError
 
-# A table past what the memory holds is as good as one that cannot be read; values that the library
-# refuses are of a table that was read but cannot be used.
+# A table that does not fit in memory gets the exit code of a file that cannot be read. Values that
+# the library rejects get the exit code of a table that cannot be used.
 _UNEXPECTED, _NO_MEMORY, _REFUSED, _INTERRUPTED = 1, 3, 4, 130
 
 
 @contextmanager
 def guarded(command: str, options: TalkOptions) -> Iterator[Talk]:
-    """Yield the voice of a command, and end it with the exit code that says how it went."""
+    """Yield the output of a command; report its errors and set the exit code."""
     talk = Talk(command, json=options.json, quiet=options.quiet)
     try:
         with warnings.catch_warnings(), talk:
@@ -29,7 +29,7 @@ def guarded(command: str, options: TalkOptions) -> Iterator[Talk]:
     except typer.Exit:
         raise
     except BrokenPipeError:
-        # The reader has had enough, as `head` has after ten lines: nothing went wrong.
+        # The reader stopped reading, as `head` does after ten lines. This is not an error.
         raise typer.Exit(0) from None
     except (Exception, KeyboardInterrupt) as error:
         if options.traceback:
@@ -43,13 +43,13 @@ def _explain(error: BaseException, talk: Talk, *, samples: bool) -> tuple[str, i
     """Return the message for an error, and the exit code of the process."""
     text = str(error)
     if isinstance(error, KeyboardInterrupt):
-        return f"interrupted; {text or 'nothing was written.'}", _INTERRUPTED
+        return f"interrupted: {text or 'nothing was written.'}", _INTERRUPTED
     if isinstance(error, CommandError):
         return text, error.exit_code
     if isinstance(error, MemoryError):
         why = f": {text}" if text else "."
-        remedy = "--max-rows takes a smaller sample." if samples else "A smaller table takes less."
-        return f"there is not enough memory{why} {remedy}", _NO_MEMORY
+        remedy = "Use fewer rows with --max-rows." if samples else "Use a smaller table."
+        return f"not enough memory{why} {remedy}", _NO_MEMORY
     if isinstance(error, ImportError) and "pip install" in text:
         return text, _UNEXPECTED
     if isinstance(error, (ValueError, TypeError)) and _is_ours(error):
@@ -57,13 +57,13 @@ def _explain(error: BaseException, talk: Talk, *, samples: bool) -> tuple[str, i
     if talk.suspect is not None and isinstance(error, Exception):
         return talk.suspect(error), FileError.exit_code
     return (
-        f"something unexpected went wrong: {type(error).__name__}: {text}\n"
-        "Run it again with --traceback to see where, and please report it.",
+        f"unexpected error: {type(error).__name__}: {text}\n"
+        "This is probably a bug. Run the command again with --traceback, and please report it.",
         _UNEXPECTED,
     )
 
 
 def _is_ours(error: BaseException) -> bool:
-    """Return whether leafkernel itself raised it, and so with a message for its user."""
+    """Return whether leafkernel raised the error, so that its message is meant for the user."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     return bool(frames) and str(frames[-1].f_globals.get("__name__")).startswith("leafkernel.")

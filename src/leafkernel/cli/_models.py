@@ -1,4 +1,4 @@
-"""Models from files: load one, check that it fits the table, encode the table, and predict."""
+"""Models from files: load a model, check that it matches the table, encode the table, predict."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ from leafkernel.tables.preparation import Prepared, Rows
 Encode = Callable[[Rows], Any]
 
 _SUFFIXES = (".skops", ".joblib", ".pkl", ".pickle")
-# How a pickle without compression records the version of scikit-learn that wrote it.
+# An uncompressed pickle records the version of scikit-learn in this form.
 _VERSION = re.compile(rb"_sklearn_version.{1,14}?(\d+\.\d+(?:\.\d+)*)", re.DOTALL)
 
 
 def load_model(path: Path, talk: Talk, *, trusted: bool) -> Any:
-    """Load a fitted model from a file of skops, joblib or pickle, which can run code from it.
+    """Load a fitted model from a skops, joblib or pickle file. This can run code from the file.
 
-    ``talk`` is told when another version of scikit-learn saved the model.
+    Adds a note to ``talk`` if another version of scikit-learn saved the model.
     """
     suffix = path.suffix.lower()
     if suffix not in _SUFFIXES:
         raise OptionError(
-            f"--model {path}: the name must end in {', '.join(_SUFFIXES[:-1])} or "
-            f"{_SUFFIXES[-1]}; got {suffix or 'no ending'}."
+            f"--model {path} is not a known type of model file. The name must end in "
+            f"{', '.join(_SUFFIXES[:-1])} or {_SUFFIXES[-1]}."
         )
     if not trusted:
         raise OptionError(
-            f"--model {path}: loading a model can run code from the file. If you trust whoever "
-            "made it, add --trust-model."
+            f"--model {path} requires --trust-model, because loading a model can run code from the "
+            "file. Add it only if you trust the author of the file."
         )
     if not path.is_file():
-        raise FileError(f"--model {path}: there is no such file.")
+        raise FileError(f"--model {path}: file not found. Check its name.")
     library = "skops.io" if suffix == ".skops" else "joblib"
     try:
         with warnings.catch_warnings(record=True) as caught:
@@ -83,7 +83,7 @@ def _load_skops(path: Path) -> Any:
         skops: Any = import_module("skops.io")
     except ImportError:
         raise OptionError(
-            f"--model {path}: skops is needed to read it. Install it with: pip install skops"
+            f"--model {path} requires skops. Install it with: pip install skops"
         ) from None
     return skops.load(path, trusted=skops.get_untrusted_types(file=path))
 
@@ -96,7 +96,7 @@ def _warned_version(caught: list[warnings.WarningMessage]) -> str | None:
 
 
 def _recorded_version(path: Path) -> str | None:
-    """Return the version of scikit-learn that saved a model; None where it cannot be known."""
+    """Return the version of scikit-learn that saved a model; None if unknown."""
     found = _VERSION.search(path.read_bytes())
     return found[1].decode() if found else None
 
@@ -115,11 +115,11 @@ def _describe(error: Exception) -> str:
     return f"{type(error).__name__}: {str(error).partition(chr(10))[0].rstrip(':. ')}"
 
 
-# --- what a model takes
+# --- the input of a model
 
 
 def task_of(model: Any) -> Literal["classification", "regression"] | None:
-    """Return what a model predicts, where it says so."""
+    """Return the task of a model; None if unknown."""
     if not isinstance(model, BaseEstimator):
         return None
     if is_classifier(model):
@@ -128,10 +128,10 @@ def task_of(model: Any) -> Literal["classification", "regression"] | None:
 
 
 def names_of(model: Any) -> list[str] | None:
-    """Return the columns that a model was trained with; None where it does not say."""
+    """Return the columns that a model was trained with; None if unknown."""
     names = getattr(model, "feature_names_in_", None)
     if names is None:
-        # CatBoost has its own attribute, with numbers for names if it was trained with an array.
+        # CatBoost has its own attribute. After training on an array, the names are numbers.
         names = getattr(model, "feature_names_", None)
         if names is None or all(str(name).isdigit() for name in names):
             return None
@@ -139,22 +139,23 @@ def names_of(model: Any) -> list[str] | None:
 
 
 def encoder_of(model: Any, prepared: Prepared, talk: Talk) -> tuple[list[str] | None, Encode]:
-    """Return the columns that rows must have, and what makes of them what the model takes.
+    """Return the columns that rows must have, and the function that encodes rows for the model.
 
-    The columns are None if the model takes the features; see :meth:`Prepared.read`.
+    The columns are None if the model takes the prepared features. See ``Prepared.read``.
     """
     names = names_of(model)
     if names is None:
         _check_number(model, prepared)
         return None, lambda rows: rows.features.to_numpy()
-    # A pipeline encodes categories itself, and so wants them as they are in the file.
+    # A pipeline encodes categories itself, so it gets them as they are in the file.
     raw = hasattr(model, "steps") or hasattr(model, "best_estimator_")
     present = list((prepared.shown if raw else prepared.features).columns)
     missing = [name for name in names if name not in present]
     if missing:
         raise TableError(
-            f"the model was trained with {_listed(missing)}, which the table has not, or not as a "
-            f"feature; it has {_listed(present)}."
+            f"--model was trained with the columns {_listed(missing)}, which are not features of "
+            f"this table. Its features are {_listed(present)}. Use the table that the model was "
+            "trained on, or another model."
         )
     unused = [name for name in prepared.features.columns if name not in names]
     if unused:
@@ -164,31 +165,32 @@ def encoder_of(model: Any, prepared: Prepared, talk: Talk) -> tuple[list[str] | 
     coded = [c.name for c in prepared.columns if c.kind == "category" and c.name in names]
     if coded:
         talk.note(
-            f"The model is given {_listed(coded)} as numbers, by the order of the values: right "
-            "only if it was trained so. A pipeline that encodes categories itself is safer."
+            f"The categories of {_listed(coded)} are passed to the model as numbers, in sorted "
+            "order. Results are wrong if the model was trained with other codes. A pipeline that "
+            "encodes categories itself is safer."
         )
     return None, lambda rows: rows.features[names]
 
 
 def _check_number(model: Any, prepared: Prepared) -> None:
     found = prepared.features.shape[1]
-    # CatBoost forgets the number when it is saved, but knows the names.
+    # A CatBoost model that was saved has lost the number, but still has the names.
     expected = getattr(model, "n_features_in_", 0) or len(getattr(model, "feature_names_", ()))
     if expected not in (0, found):
         raise TableError(
-            f"the model was trained with {expected} features, but the table has {found} "
-            f"({_listed(list(prepared.features.columns))}); leave columns out with --drop."
+            f"--model was trained with {expected} features, but the table has {found}: "
+            f"{_listed(list(prepared.features.columns))}. Leave out columns with --drop."
         )
 
 
 def check_target(model: Any, prepared: Prepared, talk: Talk) -> None:
-    """Refuse a model that predicts something else than the target."""
+    """Reject a model that does not predict the target."""
     task = task_of(model)
     target = repr(prepared.target_name)
     if task is not None and task != prepared.task:
         raise TableError(
-            f"the model is for {task}, but the target {target} was asked to be {prepared.task}; "
-            "leave --task out, or give another model."
+            f"--task {prepared.task} does not match the model, which does {task}. Leave out "
+            "--task, or use another model."
         )
     known = getattr(model, "classes_", None)
     if prepared.task != "classification" or not isinstance(known, np.ndarray) or known.ndim != 1:
@@ -199,16 +201,17 @@ def check_target(model: Any, prepared: Prepared, talk: Talk) -> None:
     if not strangers:
         return
     codes = known.dtype.kind in "biu" and np.array_equal(known, np.arange(len(found)))
-    if codes and strangers == found:  # some libraries take no other classes
+    if codes and strangers == found:  # some libraries accept only numbers as classes
         talk.note(
-            f"The classes of the model are {_listed(known.tolist())}, which were taken as codes "
-            f"of the classes of {target}: right only if it was trained so."
+            f"The classes {_listed(known.tolist())} of the model are taken as codes for the "
+            f"classes of {target}, in sorted order. Results are wrong if the model was trained "
+            "with other codes."
         )
         return
     raise TableError(
-        f"the model does not know {_listed(strangers)} of the target {target}; its classes are "
-        f"{_listed(known.tolist())}. It was trained for another target; choose that with "
-        "--target, or give another model."
+        f"--model does not know the classes {_listed(strangers)} of the target {target}. It knows "
+        f"{_listed(known.tolist())}. Choose the target of the model with --target, or use another "
+        "model."
     )
 
 
@@ -218,9 +221,9 @@ def check_target(model: Any, prepared: Prepared, talk: Talk) -> None:
 def own_probabilities(
     model: Any, X: Any, classes: list[str]
 ) -> tuple[list[str], npt.NDArray[np.float64]] | None:
-    """Return the classes of a model as the table writes them, and their probabilities for rows.
+    """Return the classes of a model, as written in the table, and the predicted probabilities.
 
-    None if the model does not tell them.
+    Returns None if the model does not predict probabilities.
     """
     if not _predicts(model, "predict_proba"):
         return None
@@ -234,22 +237,23 @@ def own_probabilities(
 
 
 def own_numbers(model: Any, X: Any) -> npt.NDArray[np.float64] | None:
-    """Return what a model predicts for rows; None if it does not predict numbers."""
+    """Return the predictions of a model; None if it does not predict numbers."""
     return _ask(model.predict, X).ravel() if _predicts(model, "predict") else None
 
 
 def _predicts(model: Any, method: str) -> bool:
-    """Return whether a model has its own prediction of the target.
+    """Return whether a model predicts the target of a table itself.
 
-    The boosters of other libraries take no tables, and detectors of outliers predict other things.
+    Boosters of other libraries do not accept tables, and outlier detectors have no target.
     """
     is_other = isinstance(model, BaseEstimator) and task_of(model) is None
     return hasattr(model, "fit") and hasattr(model, method) and not is_other
 
 
 def _ask(predict: Callable[[Any], Any], X: Any) -> npt.NDArray[np.float64]:
-    """Return what a model predicts, the same in each run."""
-    # With several threads, scikit-learn adds up the trees in the order in which they finish.
+    """Return the predictions of a model, identical in each run."""
+    # With several threads, scikit-learn adds up the trees in the order in which they finish,
+    # and the rounding differs.
     with joblib.parallel_backend("sequential"):
         return np.asarray(predict(X), dtype=np.float64)
 

@@ -1,4 +1,4 @@
-"""What a command says: results on stdout, everything else on stderr, less of it in a pipe."""
+"""The output of a command: results on stdout, everything else on stderr."""
 
 from __future__ import annotations
 
@@ -48,25 +48,25 @@ from leafkernel.tables._writing import (
 _ROWS_SHOWN = 20
 _WIDEST = 40
 _WIDTH_OF_PIPE = 100
-# Steps that took less are not worth a line.
+# Shorter steps, in seconds, do not get a line of their own.
 _NOTABLE = 0.1
-# Seconds of which the time left is estimated: a few trees of a large forest may take minutes.
+# Seconds from which the speed is estimated. A few trees of a large forest may take minutes.
 _MEMORY_OF_SPEED = 600.0
 
 Write = Callable[[str, BinaryIO], None]
 
 
 class Talk(AbstractContextManager["Talk"]):
-    """The voice of one command.
+    """Prints the progress, notes, results and errors of one command.
 
     Parameters
     ----------
     command : str
-        Its name.
+        The name of the command.
     json : bool
-        Whether stdout gets one JSON document and nothing else.
+        Whether to print a single JSON document to stdout.
     quiet : bool
-        Whether only results and errors are wanted.
+        Whether to print only results and errors.
     """
 
     def __init__(self, command: str, *, json: bool = False, quiet: bool = False) -> None:
@@ -74,10 +74,10 @@ class Talk(AbstractContextManager["Talk"]):
         self.json = json
         self.quiet = quiet
         self.notes: list[str] = []
-        #: Explains an error for which nothing else does, where a likely reason is known.
+        #: Explains an otherwise unexpected error if a likely reason is known.
         self.suspect: Callable[[Exception], str] | None = None
         self._out, self._err = _console(sys.stdout), _console(sys.stderr)
-        #: Whether a person watches: where either is a pipe or a file, nothing moves or shines.
+        #: Whether both streams are a terminal, so that progress and colors are shown.
         self.lively = self._err.is_terminal and self._out.is_terminal and not (quiet or json)
         self._progress: Progress | None = None
         self._began = 0.0
@@ -86,13 +86,13 @@ class Talk(AbstractContextManager["Talk"]):
         self._stop(finished=error[0] is None)
 
     def take_warnings(self) -> None:
-        """Make notes of the library's warnings from here on; other libraries' are not for users."""
+        """Turn leafkernel's warnings into notes, and hide the warnings of other libraries."""
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", LeafkernelWarning)
         warnings.showwarning = lambda message, *_, **__: self.note(str(message))
 
     def step(self, text: str, total: int | None = None) -> None:
-        """Begin a step, which ends the one before."""
+        """Start a step and end the previous one."""
         if not self.lively:
             return
         self._stop()
@@ -111,7 +111,7 @@ class Talk(AbstractContextManager["Talk"]):
         self._progress.start()
 
     def advance(self, done: int) -> None:
-        """Say how much of the step is done."""
+        """Update the progress of the step."""
         if self._progress is not None:
             self._progress.update(self._progress.task_ids[0], completed=done)
 
@@ -125,17 +125,17 @@ class Talk(AbstractContextManager["Talk"]):
             self._say(Text.assemble(("✓ ", "green"), f"{text:<44}", (f"{seconds:.1f} s", "dim")))
 
     def note(self, *texts: str) -> None:
-        """Say what the user should know, each sentence once."""
+        """Print notes for the user, each only once."""
         for text in texts:
             if text in self.notes:
                 continue
             self.notes.append(text)
-            # With a person watching they come together, in the summary.
+            # In a terminal, the summary lists all notes together.
             if not (self.quiet or self.json or self.lively):
                 self._say(f"note: {clean(text)}", soft_wrap=True)
 
     def summary(self, lines: dict[str, str]) -> None:
-        """Show what was done, with the notes, to a person."""
+        """Print a summary with the notes to the terminal."""
         self._stop()
         if not self.lively:
             return
@@ -157,7 +157,7 @@ class Talk(AbstractContextManager["Talk"]):
         about: dict[str, Any],
         write: Write | None = None,
     ) -> None:
-        """Give a table: to a file, or to stdout in the form that its reader wants.
+        """Write a table to a file, or to stdout as a table, CSV or JSON.
 
         Parameters
         ----------
@@ -166,11 +166,11 @@ class Talk(AbstractContextManager["Talk"]):
         options : ResultOptions
             Where to write it.
         lines : dict
-            The summary for a person.
+            The lines of the summary.
         about : dict
-            What the JSON document says beside the table.
+            Further content of the JSON document.
         write : callable or None
-            Writes the table, as :func:`leafkernel.tables._writing.write_as` does by default.
+            Function that writes the table. Defaults to ``leafkernel.tables._writing.write_as``.
         """
         self._stop()
         output = options.output
@@ -201,23 +201,23 @@ class Talk(AbstractContextManager["Talk"]):
             self._print(text.getvalue(), nl=False)
 
     def written(self, n_rows: int, output: Path) -> None:
-        """Say to a person that a file was written."""
+        """Print that a file was written, in a terminal only."""
         if self.lively:
             size = format_bytes(output.stat().st_size)
             self._say(f"{n_rows:,} rows written to {clean(str(output))} ({size})")
 
     def document(self, content: dict[str, Any], **last: Any) -> None:
-        """Print the JSON document; what is ``last`` comes after the notes, for it is long."""
+        """Print the JSON document. The items of ``last`` are long and come after the notes."""
         whole = {"command": self.command, **content, "notes": self.notes, **last}
         self._print(json.dumps(_jsonable(whole), allow_nan=False))
 
     @property
     def width(self) -> int:
-        """The number of letters in a line of the result."""
+        """The number of characters in a line of output."""
         return self._out.width if self._out.is_terminal else _WIDTH_OF_PIPE
 
     def text(self, text: str, *, is_path: bool = False) -> None:
-        """Print the result in words, or a path, of which a program gets the very bytes."""
+        """Print text or a path. In a pipe, a path is written as its exact bytes."""
         self._stop()
         if self._out.is_terminal:
             self._print(clean(text))
@@ -227,7 +227,7 @@ class Talk(AbstractContextManager["Talk"]):
             self._print(clean(text).encode(errors="replace"))
 
     def error(self, message: str, exit_code: int) -> None:
-        """Say what went wrong, to people and, with --json, to programs."""
+        """Print an error to stderr and, with --json, also as a document to stdout."""
         self._stop(finished=False)
         label = Text("error: ", style="bold red")
         self._say(label + Text(clean(message)), soft_wrap=not self._err.is_terminal)
@@ -240,14 +240,14 @@ class Talk(AbstractContextManager["Talk"]):
             typer.echo(text, nl=nl)
 
     def _say(self, *parts: Any, **options: Any) -> None:
-        """Print to stderr; nothing else depends on whether that works."""
+        """Print to stderr. A failure to print is ignored."""
         try:
             self._err.print(*parts, **options)
         except OSError:
             give_up(sys.stderr)
 
     def _show(self, frame: pd.DataFrame) -> None:
-        """Print a table to a person: whole columns, as many as there is room for."""
+        """Print a table to the terminal, with as many columns as fit."""
         table = Table(box=SIMPLE_HEAD, header_style="bold cyan", pad_edge=False)
         columns: list[list[Text]] = []
         room = self._out.width
@@ -271,49 +271,49 @@ class Talk(AbstractContextManager["Talk"]):
         left = {"rows": len(frame) - _ROWS_SHOWN, "columns": frame.shape[1] - len(columns)}
         more = [f"{n:,} more {what}" for what, n in left.items() if n > 0]
         if more and not self.quiet:
-            said = f"and {' and '.join(more)}: write all with -o FILE, or pipe them."
+            said = f"and {' and '.join(more)}. Use -o FILE to write the whole table."
             self._say(Text(said, "dim"))
 
 
 def _console(stream: TextIO) -> Console:
-    # Rich takes a pipe for a terminal where FORCE_COLOR is set, as in much of CI: a pipe is none.
+    # Rich treats a pipe as a terminal if FORCE_COLOR is set, as in many CI systems.
     return Console(
         file=stream, force_terminal=stream.isatty(), markup=False, highlight=False, emoji=False
     )
 
 
 def clean(text: str) -> str:
-    """Return text whose control characters do nothing to a terminal."""
+    """Return text with control characters replaced, so that they cannot affect a terminal."""
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def check_output(options: ResultOptions) -> None:
-    """Refuse a file that cannot be written, before any work is done for it."""
+    """Reject an output file that cannot be written, before the work starts."""
     if options.output is not None:
         if suffix_of(options.output) not in WRITTEN_FORMATS:
             raise OptionError(
-                f"--output {options.output}: the name should end in one of "
+                f"--output {options.output} has an unknown file type. The name must end in one of "
                 f"{', '.join(WRITTEN_FORMATS)}."
             )
         check_place(options.output, options)
 
 
 def check_place(output: Path, options: Any) -> None:
-    """Refuse a folder that is missing or not writable, and a file that is read."""
+    """Reject a missing or read-only folder, and a file that is also an input."""
     place = Path(os.path.realpath(output))  # a symbolic link is followed
     if place.is_dir() or not place.parent.is_dir():
-        what = "it is a folder" if place.is_dir() else f"there is no folder {place.parent}"
-        raise FileError(f"--output {output}: {what}. Give the name of a file in a folder.")
+        what = "this is a folder" if place.is_dir() else f"there is no folder {place.parent}"
+        raise FileError(f"--output {output}: {what}. Use a file name in an existing folder.")
     is_special = place.exists() and not place.is_file()  # a pipe or a device
     if not is_special and not os.access(place.parent, os.W_OK):
         raise FileError(
-            f"--output {output}: you may not write in the folder {place.parent}. Give another one."
+            f"--output {output}: the folder {place.parent} is not writable. Use another folder."
         )
     for name in ("table", "new", "model"):
         read: Path | None = getattr(options, name, None)
         if read is not None and output.exists() and read.exists() and output.samefile(read):
-            what = "the table itself" if name == "table" else f"{read}, which is read"
-            raise OptionError(f"--output {output} is {what}; give another name.")
+            what = "the input table" if name == "table" else f"the same file as --{name}"
+            raise OptionError(f"--output {output} is {what}. Use another name.")
 
 
 def _cell(value: Any) -> str:
@@ -333,7 +333,7 @@ def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _jsonable(value: Any) -> Any:
-    """Return the same in JSON's types, with null for what is no number."""
+    """Return a value in JSON's types, with null for missing values."""
     if isinstance(value, dict):
         return {str(name): _jsonable(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):

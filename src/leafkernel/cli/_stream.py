@@ -1,7 +1,7 @@
-"""Neighbors in a table that is larger than memory, with all work in a folder.
+"""Find neighbors in a table that is larger than memory.
 
-What is drawn, grown and found is kept in the folder, and so is a note of what is done. A run that
-was killed goes on from there when the same command is given again.
+All intermediate results are kept in a folder, with a record of the finished steps. A run that was
+interrupted continues from there when the same command is run again.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ from leafkernel.tables.large import LargeTable
 from leafkernel.tables.preparation import Prepared, Rows
 
 _SCHEME = "kerf"
-# Rows of the sample by default, and those that it may have whatever the limit is.
+# The default number of rows in the sample, and the number that is always allowed.
 _SAMPLE, _LEAST = 100_000, 1000
-# Rows that are read between two notes of what was sampled.
+# Rows to read before the progress of the sampling is recorded again.
 _BLOCK = 1 << 22
-# Parts of the memory that the sample with its forest, and a batch, may take.
+# The sample with its forest may take one third of the memory, and a batch one part in 64.
 _SHARE_OF_SAMPLE, _SHARE_OF_BATCH = 3, 64
-# Bytes of a sampled row in a tree (nodes, and a copy of them to route with), and of its leaf.
+# Bytes of a sampled row in a tree (its nodes and a copy of them for routing), and of its leaf.
 _TREE_BYTES, _LEAF_BYTES = 250, 16
 # Bytes on disk of a row in a tree, and of a neighbor.
 _DISK_BYTES, _PAIR_BYTES = 10, 32
@@ -66,28 +66,28 @@ _COPIES = 4  # of each value, while it is read and prepared
 _TREES = 100  # in a model, about
 _MOST_ROWS, _FEWEST_ROWS = 1 << 16, 1 << 10
 _RESULT = "neighbors.parquet"
-# Steps by the names that the library has for them, and what it does after each.
+# The library's name of each step, the text to show, and the text of the work that follows it.
 _LISTING = "preparing the proximities"
 _STEPS = {
     "leaves": ("finding the leaves of all rows", _LISTING),
-    _RESULT: ("nearest rows", "joining the results"),
+    _RESULT: ("finding neighbors", "joining the results"),
 }
 
 
 def stream_neighbors(talk: Talk, options: Neighbors) -> None:
-    """Write the most similar rows of each row, without holding the table."""
+    """Write the most similar rows of each row without holding the table in memory."""
     scheme = _check(options)
     assert options.output is not None
     output = Path(os.path.realpath(options.output))
     table = LargeTable(options.table)
-    find_column(options.target, table.names, "the target")
+    find_column(options.target, table.names, "--target")
     check_rows(table.n_rows, table.n_rows)
     new = None if options.new is None else LargeTable(options.new)
     model = read_model(talk, options)
     limit = parse_bytes(options.max_memory)
     folder = output.with_name(f"{output.name}.work")
     run = _Run(talk, options, scheme, table, new, model, limit, folder)
-    again = f"what was done is kept in {folder}. Give the same command again to go on."
+    again = f"unfinished work is kept in {folder}. Run the same command again to continue."
     try:
         run.begin()
         lines = {} if run.is_written(output) else run.write(output)
@@ -100,7 +100,7 @@ def stream_neighbors(talk: Talk, options: Neighbors) -> None:
         raise KeyboardInterrupt(again) from None
     except MemoryError as error:
         raise FileError(
-            f"there is not enough memory: {error} Use a smaller --sample or fewer --trees; {again}"
+            f"not enough memory: {error} Use a smaller --sample or fewer --trees; {again}"
         ) from error
     except OSError as error:
         raise FileError(f"{error}; {again}") from error
@@ -114,27 +114,27 @@ def stream_neighbors(talk: Talk, options: Neighbors) -> None:
 
 
 def _check(options: Neighbors) -> str:
-    """Refuse options that do not go together; return the scheme."""
+    """Reject options that cannot be combined; return the scheme."""
     require("skops.io", extra="save")
     if options.output is None or options.output.suffix != ".parquet":
-        raise OptionError("--max-memory needs --output with a name that ends in .parquet.")
+        raise OptionError("--max-memory requires --output with a name that ends in .parquet.")
     if options.max_rows is not None:
         raise OptionError(
             "--max-rows cannot be combined with --max-memory, which compares all rows. Use "
-            "--sample for the number of rows that the forest is grown on."
+            "--sample to set the number of rows that the forest is trained on."
         )
     if options.forest.value != "random":
         raise OptionError(
-            f"--forest {options.forest.value} cannot be combined with --max-memory, which grows a "
-            "random forest. Train the model yourself, and give it with --model."
+            f"--forest {options.forest.value} cannot be combined with --max-memory, which trains a "
+            "random forest. Train the model yourself and pass it with --model."
         )
     scheme = _SCHEME if options.scheme is None else options.scheme.value
     needs = find_scheme(scheme).needs
     if "in_bag" in needs or "features" in needs:
         why = (
-            "it needs all rows to be training rows of the forest, which is grown on a sample"
+            "it requires a forest that was trained on all rows, not on a sample"
             if "in_bag" in needs
-            else "it needs the values of all rows in memory"
+            else "it requires the values of all rows in memory"
         )
         raise OptionError(
             f"--scheme {scheme} cannot be combined with --max-memory: {why}. Use kerf or uniform."
@@ -144,7 +144,7 @@ def _check(options: Neighbors) -> str:
 
 @dataclass
 class _Run:
-    """The steps of a command. Each does what is not done yet."""
+    """The steps of the command. Each step skips the work that is already done."""
 
     talk: Talk
     options: Neighbors
@@ -157,26 +157,26 @@ class _Run:
     work: Work = field(init=False)
 
     def begin(self) -> None:
-        """Open the folder, and refuse one with the work of another command."""
+        """Open the folder. Reject a folder with the work of another command."""
         asked = self._asked()
         self.work = Work(self.folder, "")
         known = self.work.state.get("asked", asked)
         other = [name for name, value in asked.items() if known.get(name) != value]
         if other and self.work.state.get("checked"):
             raise OptionError(
-                f"{self.folder} holds unfinished work of a command that differs in "
-                f"{', '.join(other)}. To go on with that work, give the options as they were. To "
-                "begin again, delete the folder."
+                f"{self.folder} has unfinished work of a command with other values of "
+                f"{', '.join(other)}. Use the same options as before to continue, or delete the "
+                "folder to start again."
             )
-        if other:  # little is lost
+        if other:  # the work is short up to here
             self.clean_up()
             self.work = Work(self.folder, "")
         elif self.work.state.get("checked"):
-            self.talk.note(f"The work in {self.folder} goes on where it was.")
+            self.talk.note(f"Continuing the unfinished work in {self.folder}.")
         self.work.note(asked=asked)
 
     def _asked(self) -> dict[str, Any]:
-        """Return what the result depends on."""
+        """Return everything that the result depends on."""
         options = self.options
         asked = {
             "TABLE": self.table.identity,
@@ -201,11 +201,11 @@ class _Run:
         return read
 
     def is_written(self, output: Path) -> bool:
-        """Return whether the output is that of a run which was killed just before its end."""
+        """Return whether a run that was killed has already written the output."""
         return output.exists() and identity_of(output)[1:] == self.work.state.get("written")
 
     def write(self, output: Path) -> dict[str, str]:
-        """Compute the output, and put it in its place; return the summary."""
+        """Compute the output, move it to its place, and return the summary."""
         result = self.folder / _RESULT
         lines = {} if result.exists() else self._compute(result)
         if output.exists():
@@ -215,7 +215,7 @@ class _Run:
         return lines
 
     def clean_up(self) -> None:
-        """Remove the folder, and the note of what is done last."""
+        """Remove the folder. The record of the finished steps is removed last."""
         for path in self.folder.iterdir():
             if path.is_dir():
                 shutil.rmtree(path)
@@ -243,10 +243,8 @@ class _Run:
         new = None
         if self.new is not None:
             new = reader.batches(self.new)
-            if next(iter(new), None) is None:  # which also looks for the columns
-                raise TableError(
-                    f"{call(self.new.path)} has names of columns but no rows below them."
-                )
+            if next(iter(new), None) is None:  # this also checks the columns
+                raise TableError(f"{call(self.new.path)} has column names but no rows.")
         self.work.note(checked=True)
         forest = self._grow(prepared, encode(prepared), n_trees) if model is None else model
         n_candidates = self.table.n_rows - (new is None)
@@ -269,19 +267,19 @@ class _Run:
         return {
             "table": f"{call(self.table.path)}: {rows}",
             "target": prepared.target_name,
-            "forest": f"{'random forest' if model is None else kind} of {prox.n_trees_:,} trees, "
-            f"proximities: {self.scheme}",
+            "forest": f"{'random forest' if model is None else kind} with {prox.n_trees_:,} trees, "
+            f"scheme {self.scheme}",
         }
 
     def _check_disk(self, n_trees: int) -> None:
-        """Refuse to begin work that the disk has no room for."""
+        """Reject work that does not fit on the disk."""
         needed = self.table.n_rows * (_DISK_BYTES * n_trees + _PAIR_BYTES * self.options.k)
         free = shutil.disk_usage(self.folder).free
         if needed > free and not self.work.state.get("checked"):
             raise FileError(
-                f"the work needs about {format_bytes(needed)} of disk in {self.folder.parent}, but "
-                f"only {format_bytes(free)} is free. Use fewer --trees, or an --output on another "
-                "disk."
+                f"--output needs about {format_bytes(needed)} of disk space in "
+                f"{self.folder.parent}, but only {format_bytes(free)} is free. Use fewer --trees, "
+                "or write to another disk."
             )
 
     def _sample(self, n_trees: int) -> Any:
@@ -292,8 +290,8 @@ class _Run:
         wanted = self.options.sample
         if wanted is not None and min(wanted, table.n_rows) > room:
             raise OptionError(
-                f"--sample {wanted} needs about {format_bytes(wanted * cost)} of memory with "
-                f"{n_trees} trees, which is more than a third of --max-memory. Use at most "
+                f"--sample {wanted} is too large: with {n_trees} trees it needs about "
+                f"{format_bytes(wanted * cost)}, more than a third of --max-memory. Use at most "
                 f"--sample {room}, fewer --trees or a larger --max-memory."
             )
         if not work.has("rows"):
@@ -315,7 +313,8 @@ class _Run:
         frame = to_frame(pyarrow.concat_tables([part.read_all() for part in parts]))
         if len(rows) < table.n_rows:
             self.talk.note(
-                f"The forest is grown on a random sample of {len(rows):,} of {table.n_rows:,} rows."
+                f"The forest is trained on a random sample of {len(rows):,} of {table.n_rows:,} "
+                "rows."
             )
         return find_signs(frame, rows, len(rows), self.options.stated)
 
@@ -323,7 +322,7 @@ class _Run:
         return self.folder / f"sample_{begin}.arrow"
 
     def _grow(self, prepared: Prepared, X: Any, n_trees: int) -> Any:
-        """Grow a forest, and keep its trees, some at a time."""
+        """Train a forest, and save its trees in parts."""
         skops = require("skops.io", extra="save")
         forest, grown = new_forest(prepared, self.options), list(self.work.state.get("trees", []))
         for i, end in enumerate(grown):
@@ -358,7 +357,7 @@ class _Run:
 
 @dataclass(frozen=True)
 class _Reader:
-    """Reads tables as the sample was read, a few rows at a time."""
+    """Reads tables in batches, in the same way as the sample."""
 
     talk: Talk
     prepared: Prepared
@@ -367,7 +366,7 @@ class _Reader:
     at_once: int
 
     def batches(self, table: LargeTable) -> Batches:
-        """Return the rows of a table as the forest takes them."""
+        """Return the rows of a table, encoded for the forest."""
         names = self.needed or [column.name for column in self.prepared.columns]
 
         def read(skip: int) -> Iterator[Batch]:
@@ -382,7 +381,7 @@ class _Reader:
         return Batches(read, n_rows=table.n_rows, identity=lambda: {"parquet": table.identity})
 
     def _note_unknown(self, table: LargeTable, rows: Rows) -> None:
-        """Note categories that the sample does not have: without numbers, once for a column."""
+        """Add a note for each column with categories that are not in the sample."""
         for column in self.prepared.columns if self.needed is None else ():
             if (
                 column.categories is not None
@@ -390,7 +389,7 @@ class _Reader:
             ):
                 self.talk.note(
                     f"{call(table.path)}: column {quote(column.name)} has categories that are not "
-                    "in the sample. They were taken as missing."
+                    "in the sample. They are treated as missing."
                 )
 
 

@@ -1,4 +1,4 @@
-"""The standard streams of the process, which may be closed, full, or no longer read."""
+"""The standard streams of the process. They can be closed, full, or no longer read."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from leafkernel.cli.errors import FileError
 
 
 def open_closed_streams() -> None:
-    """Replace each standard stream that is closed, for which Python has None.
+    """Replace closed standard streams, which are None in Python.
 
-    Reading the new standard input and writing to the new standard output fail as they do for a
-    closed file. Messages for a closed standard error are dropped.
+    Reading a closed standard input and writing to a closed standard output still fail, but with the
+    usual errors. Messages for a closed standard error are dropped.
     """
     for name, wrong_way, mode in (
         ("stdin", os.O_WRONLY, "r"),
@@ -29,9 +29,9 @@ def open_closed_streams() -> None:
 
 @contextmanager
 def writing_stdout() -> Iterator[None]:
-    """Turn a failure to write to the standard output into an error for people.
+    """Turn a failure to write to standard output into a FileError.
 
-    A reader that has left, as `head` does after ten lines, is still a BrokenPipeError.
+    If the reader stopped reading, as ``head`` does after ten lines, a BrokenPipeError is raised.
     """
     try:
         yield
@@ -40,15 +40,18 @@ def writing_stdout() -> Iterator[None]:
         raise
     except OSError as error:
         give_up(sys.stdout)
-        raise FileError(f"The standard output cannot be written: {reason(error)}.") from error
+        raise FileError(f"standard output cannot be written: {reason(error)}.") from error
 
 
 def reason(error: OSError) -> str:
-    """Return why a file cannot be read or written."""
+    """Return the reason why a file cannot be read or written."""
     return "it is closed" if error.errno == errno.EBADF else str(error.strerror or error)
 
 
 def give_up(stream: Any) -> None:
-    """Drop what a stream still holds and will get, so that nothing is said of it at exit."""
+    """Send the pending and future output of a stream to the null device.
+
+    Otherwise Python would report the failure again at exit.
+    """
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -1,4 +1,4 @@
-"""From a table and options to a fitted proximity, and what the rows predict of each other."""
+"""Read a table, train or load a forest, and fit the proximities."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ from leafkernel.tables.preparation import Prepared, Rows, prepare
 from leafkernel.tasks._scores import explain_scores_of
 from leafkernel.tasks._scores import is_boosted as is_boosted_model
 
-# Trees for a table of that many rows, and for a larger one.
+# The default number of trees: for tables of up to _MANY rows, and for larger ones.
 _TREES, _TREES_OF_MANY, _MANY = 500, 100, 20_000
 _TREES_BOOSTED = 100
 _CHUNKS = 20
-# Unless --scheme says otherwise; the second one for models without bootstrap.
+# The default schemes. The second one is for models without bootstrap.
 _SCHEME, _ANY_SCHEME = "gap", "kerf"
 
 
 @dataclass(frozen=True)
 class NewRows(Rows):
-    """Rows that the forest was not trained with: their file, and as the forest takes them."""
+    """Rows of --new: their file, and their features encoded for the forest."""
 
     path: Path
     X: Any
@@ -55,36 +55,37 @@ class NewRows(Rows):
 
 @dataclass
 class Plan:
-    """Tables that were read, and what the forest takes of them, before any tree is grown."""
+    """The tables and the model, before a forest is trained."""
 
     path: Path  # the file of the table
     prepared: Prepared  # the table
-    X: Any  # what the forest is given, of shape (n, n_features)
+    X: Any  # the features encoded for the forest, of shape (n, n_features)
     new: NewRows | None  # the rows of --new
-    model: Any  # that of --model; None: a forest is to be grown
+    model: Any  # the model of --model; None if a forest is to be trained
 
     @property
     def rows(self) -> Rows:
-        """The rows that the command is about: those of --new, or the training rows."""
+        """The rows of --new if given, otherwise the training rows."""
         return self.new or self.prepared
 
 
 @dataclass
 class Study(Plan):
-    """A table and the forest that was grown on it."""
+    """A table, its forest and the fitted proximities."""
 
-    prox: ForestProximity  # fitted
-    seconds: float | None  # that the forest took to grow; None if it was loaded
+    prox: ForestProximity
+    seconds: float | None  # the training time of the forest; None if it was loaded
 
     @cached_property
     def judgement(self) -> Judgement:
-        """What the rows predict of each other."""
+        """The predictions of the training rows from each other."""
         return Judgement.of(self.prox, self.y)
 
     def exact(self, talk: Talk) -> ForestProximity | None:
-        """Return the contributions of rows to the scores of a boosted model.
+        """Return the contributions of training rows to the scores of a boosted model.
 
-        None if the model is not boosted, or if it is refused, and then a note says why.
+        Returns None if the model is not boosted. Returns None and adds a note if the contributions
+        cannot be computed.
         """
         if not is_boosted_model(self.prox):
             return None
@@ -93,8 +94,8 @@ class Study(Plan):
         except ValueError as error:
             reason = str(error.__cause__ or error).rstrip(".")
             talk.note(
-                "The explanation is a vote of similar rows. Which rows push the score of the model "
-                f"up and down is not known. The reason: {reason}."
+                "The explanation lists similar rows. The contributions of training rows to the "
+                f"score of this model cannot be computed: {reason}."
             )
             return None
 
@@ -106,15 +107,15 @@ class Study(Plan):
 
     @property
     def asked(self) -> Any:
-        """The rows of --new as the forest takes them; None stands for the training rows."""
+        """The features of the rows of --new; None for the training rows."""
         return None if self.new is None else self.new.X
 
     def shown(self, targets: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return targets or predictions as the file has them: dates as dates."""
+        """Return targets or predictions in the form of the file, such as dates."""
         return as_shown(targets, self.prepared.target_column.form)
 
     def shown_one(self, target: Any) -> Any:
-        """Return one target or prediction as people see it: None if missing, or a date."""
+        """Return one target or prediction in the form of the file; None if missing."""
         if target is None or pd.isna(target):
             return None
         if self.judgement.classes is not None:
@@ -124,24 +125,24 @@ class Study(Plan):
 
     @property
     def predicted(self) -> npt.NDArray[Any]:
-        """What the others predict for each row; None or NaN where they say nothing."""
+        """The prediction of each training row from the others; None or NaN if there is none."""
         found = self.judgement.predicted
         if self.judgement.classes is None:
             return found
         return np.array([*self.judgement.classes, None], dtype=object)[found]
 
     def no_prediction(self, who: str, them: str) -> str:
-        """Say why some training rows have no prediction, given the first words, like "Row 3 has".
+        """Return a sentence on why some training rows have no prediction.
 
-        ``them`` is "it" for one row.
+        ``who`` is the start of the sentence, like "Row 3 has". ``them`` is "it" or "them".
         """
         if self.judgement.out_of_bag:
             why = f"no out-of-bag prediction, because every tree was trained with {them}"
             return f"{who} {why}. Use more --trees."
-        return f"{who} no prediction, because no other row shares a leaf that counts."
+        return f"{who} no prediction, because the proximity to all other rows is zero."
 
     def beside(self, frame: pd.DataFrame, rows: npt.NDArray[Any]) -> pd.DataFrame:
-        """Return a table of rows with their values beside it, under names that are free."""
+        """Return a table of rows with their values appended, under unused column names."""
         values = self.prepared.shown.iloc[rows].reset_index(drop=True)
         taken, renamed = {*frame, *values}, {}
         for name in values:
@@ -151,15 +152,15 @@ class Study(Plan):
         return pd.concat([frame, values.rename(columns=renamed)], axis=1)
 
     def similarity(self, scheme: str) -> ForestProximity:
-        """Return proximities of the same forest in which each row is also similar to itself."""
+        """Return proximities of the same forest that include the diagonal."""
         if self.prox.scheme_.name == scheme and self.prox.diagonal == "scheme":
             return self.prox
         return self.prox.reweigh(scheme, diagonal="scheme", X=self.X)
 
     def about(self, scheme: str | None = None) -> dict[str, Any]:
-        """Return what a JSON document says beside the result.
+        """Return the content of the JSON document other than the result.
 
-        ``scheme`` is that of the result, if it is not the one of the score.
+        ``scheme`` is the scheme of the result if it differs from that of the score.
         """
         return {
             "table": str(self.path),
@@ -173,10 +174,10 @@ class Study(Plan):
         }
 
     def lines(self, scheme: str | None = None) -> dict[str, str]:
-        """Return what a person is told of the study, with ``scheme`` as in ``about``."""
+        """Return the lines of the summary. ``scheme`` is the same as in ``about``."""
         n, d = self.prepared.features.shape
         classes = self.judgement.classes
-        kind = "numbers" if classes is None else f"{len(classes):,} classes"
+        kind = "numeric" if classes is None else f"{len(classes):,} classes"
         grown = self.prox.forest_
         is_random = isinstance(grown, (RandomForestClassifier, RandomForestRegressor))
         forest = type(grown if self.model is None else self.model).__name__
@@ -184,19 +185,19 @@ class Study(Plan):
         return {
             "table": f"{call(self.path)}: {n:,} rows, {d:,} feature{'s' * (d != 1)}",
             "target": f"{self.prepared.target_name} ({kind})",
-            "forest": f"{forest} of {self.prox.n_trees_:,} trees, proximities: "
+            "forest": f"{forest} with {self.prox.n_trees_:,} trees, scheme "
             f"{scheme or self.prox.scheme_.name}",
             "score": self.judgement.line(),
         }
 
 
 def begin(talk: Talk, options: StudyOptions) -> Study:
-    """Read the tables, grow or load the forest, and fit the proximity."""
+    """Read the tables, train or load the forest, and fit the proximities."""
     return fit(talk, options, plan(talk, options))
 
 
 def plan(talk: Talk, options: StudyOptions) -> Plan:
-    """Read the tables, and load the model if there is one."""
+    """Read the tables, and load the model of --model."""
     model = read_model(talk, options)
     prepared = read_table(talk, options, model)
     if model is not None:
@@ -205,9 +206,9 @@ def plan(talk: Talk, options: StudyOptions) -> Plan:
     else:
         scheme = _SCHEME if options.scheme is None else options.scheme.value
         needed, encode = None, _filler(prepared.features, scheme, talk)
-        if is_boosted(options):  # takes missing values, and not every name of a column
+        if is_boosted(options):  # these accept missing values, but not all column names
             encode = _as_array
-    # Before the forest is grown, which may take long.
+    # Check the new rows before the forest is trained, which may take long.
     path: Path | None = getattr(options, "new", None)
     new = None
     if path is not None:
@@ -222,20 +223,20 @@ def read_model(talk: Talk, options: StudyOptions) -> Any:
         return None
     if options.trees is not None:
         raise OptionError(
-            "--trees cannot be combined with --model: the model is already fitted. Leave one of "
-            "the two out."
+            "--trees cannot be combined with --model, because the model is already fitted. Leave "
+            "out one of them."
         )
     if is_boosted(options):
         raise OptionError(
-            "--forest cannot be combined with --model: the model is already fitted. Leave one of "
-            "the two out."
+            "--forest cannot be combined with --model, because the model is already fitted. Leave "
+            "out one of them."
         )
     talk.step(f"loading {options.model.name}")
     return load_model(options.model, talk, trusted=options.trust_model)
 
 
 def fit(talk: Talk, options: StudyOptions, planned: Plan) -> Study:
-    """Grow the forest if none was loaded, and fit the proximity."""
+    """Train the forest if none was loaded, and fit the proximities."""
     model, X, seconds = planned.model, planned.X, None
     if model is None:
         began = perf_counter()
@@ -245,13 +246,13 @@ def fit(talk: Talk, options: StudyOptions, planned: Plan) -> Study:
             n_trees = options.trees or count_trees(talk, len(X))
             model = _grow(talk, planned.prepared, X, n_trees, options)
         seconds = perf_counter() - began
-    talk.step("proximities")
+    talk.step("computing proximities")
     prox = _fit(talk, model, options, X, planned.prepared.target)
     return Study(**vars(planned), prox=prox, seconds=seconds)
 
 
 def read_table(talk: Talk, options: StudyOptions, model: Any = None) -> Prepared:
-    """Read the table and find out what its columns are."""
+    """Read the table and detect the kinds of its columns."""
     talk.step(f"reading {call(options.table)}")
     frame = read_file(
         options.table,
@@ -266,9 +267,10 @@ def read_table(talk: Talk, options: StudyOptions, model: Any = None) -> Prepared
 def prepare_frame(
     talk: Talk, options: StudyOptions, frame: Any, model: Any, *, is_sample: bool = False
 ) -> Prepared:
-    """Find out what the columns of a table are, and note it.
+    """Detect the kinds of the columns of a table, and add the notes.
 
-    Rows of a sample only grow the forest. Those without a target are compared like all others.
+    ``is_sample`` says that the rows are a sample which is only used to train the forest. Rows
+    without a target are still compared in this case.
     """
     prepared = prepare(
         frame,
@@ -282,7 +284,7 @@ def prepare_frame(
     notes = prepared.notes
     if is_sample:
         notes = tuple(
-            note.replace(" left out because ", " not used to grow the forest because ")
+            note.replace(" left out because ", " not used to train the forest because ")
             for note in notes
         )
     talk.note(*notes)
@@ -296,16 +298,16 @@ def _read_new(
     talk.step(f"reading {call(path)}")
     frame = read_file(
         path,
-        remedy="Give fewer rows at a time with --new.",
+        remedy="Use fewer rows at a time with --new.",
         stated=options.stated,
         exact={*options.exact, prepared.id_name},
     )
     if len(frame) == 0:
-        raise TableError(f"{call(path)} has names of columns but no rows below them.")
+        raise TableError(f"{call(path)} has column names but no rows.")
     if path.exists() and options.table.exists() and path.samefile(options.table):
         talk.note(
-            f"--new is the training table itself, {call(path)}. Its rows are treated as new, "
-            "though the forest was trained with them. Leave --new out to compare each row with the "
+            f"--new is the training table {call(path)}. Its rows are treated as new data, although "
+            "the forest was trained with them. Leave out --new to compare each row with the "
             "others."
         )
     try:
@@ -318,25 +320,28 @@ def _read_new(
 
 @contextmanager
 def taking_rows(new: NewRows | None) -> Iterator[None]:
-    """Explain that a model refuses new rows, such as a category that its encoder has not seen."""
+    """Turn an error of a model on new rows, such as an unknown category, into a TableError."""
     try:
         yield
     except ValueError as error:
         if new is None:
             raise
-        raise TableError(f"{call(new.path)}: the model does not take its rows. {error}") from error
+        raise TableError(f"{call(new.path)}: the model rejects these rows. {error}") from error
 
 
 def count_trees(talk: Talk, n_rows: int) -> int:
-    """Return the number of trees for a table."""
+    """Return the default number of trees for a table."""
     if n_rows <= _MANY:
         return _TREES
-    talk.note(f"{_TREES_OF_MANY} trees are grown because the table is large. Use --trees for more.")
+    talk.note(
+        f"The forest has only {_TREES_OF_MANY} trees because the table is large. Use --trees for "
+        "more."
+    )
     return _TREES_OF_MANY
 
 
 def _grow(talk: Talk, prepared: Prepared, X: Any, n_trees: int, options: ForestOptions) -> Any:
-    """Grow a forest, some trees at a time where somebody watches; the trees are the same."""
+    """Train a forest, in steps if progress is shown. The trees are the same."""
     forest = new_forest(prepared, options)
     if not talk.lively:
         return forest.set_params(n_estimators=n_trees).fit(X, prepared.target)
@@ -346,7 +351,7 @@ def _grow(talk: Talk, prepared: Prepared, X: Any, n_trees: int, options: ForestO
 
 
 def is_boosted(options: ForestOptions) -> bool:
-    """Return whether --forest asks for a boosted model."""
+    """Return whether --forest names a boosted model."""
     return bool(options.forest.value != "random")
 
 
@@ -376,7 +381,8 @@ def _boost(talk: Talk, prepared: Prepared, X: Any, options: ForestOptions) -> An
         return kind(n_estimators=n_trees, random_state=seed, n_jobs=threads, **more).fit(X, y)
     if name == "xgboost":
         kind = library.XGBClassifier if is_classes else library.XGBRegressor
-        coded = np.unique(y, return_inverse=True)[1] if is_classes else y  # it takes no names
+        # XGBoost accepts only numbers as classes.
+        coded = np.unique(y, return_inverse=True)[1] if is_classes else y
         return kind(n_estimators=n_trees, random_state=seed, n_jobs=threads).fit(X, coded)
     kind = library.CatBoostClassifier if is_classes else library.CatBoostRegressor
     more = {"silent": True, "allow_writing_files": False, "boosting_type": "Plain"}
@@ -384,14 +390,14 @@ def _boost(talk: Talk, prepared: Prepared, X: Any, options: ForestOptions) -> An
 
 
 def new_forest(prepared: Prepared, options: ForestOptions) -> Any:
-    """Return a forest that is to be grown."""
+    """Return an unfitted random forest."""
     kind = RandomForestClassifier if prepared.task == "classification" else RandomForestRegressor
     return kind(random_state=options.seed, n_jobs=options.threads)
 
 
 def grow_on(talk: Talk, forest: Any, X: Any, y: Any, n_trees: int) -> Iterator[int]:
-    """Grow the trees that a forest does not have yet, and yield the number of trees in between."""
-    talk.step(f"growing {n_trees:,} trees", total=n_trees)
+    """Add trees to a forest in steps, and yield the number of trees after each step."""
+    talk.step(f"training {n_trees:,} trees", total=n_trees)
     grown = len(getattr(forest, "estimators_", ()))
     forest.set_params(warm_start=True)
     for done in np.unique(np.linspace(0, n_trees, _CHUNKS + 1).astype(int)).tolist():
@@ -417,26 +423,28 @@ def _fit(talk: Talk, model: Any, options: ForestOptions, X: Any, y: Any) -> Fore
             raise
         trained = "because" if options.model is None else "if"
         talk.note(
-            f"The score uses the scheme {_ANY_SCHEME}, not {_SCHEME}, and is not out of bag. It is "
-            f"too good {trained} the model was trained with these rows. The reason: "
-            f"{str(error).rstrip('.')}."
+            f"The score uses the scheme {_ANY_SCHEME} and is not out of bag. It is too optimistic "
+            f"{trained} the model was trained with these rows. The scheme {_SCHEME} cannot be "
+            f"used: {str(error).rstrip('.')}."
         )
     return proximity(_ANY_SCHEME)
 
 
 def diagonal_of(scheme: str) -> Any:
-    """Return the diagonal for a scheme: no row is to count as its own neighbor or witness."""
-    return "scheme" if find_scheme(scheme).predicts else "zero"  # those that predict have zeros
+    """Return the diagonal for a scheme such that no row is its own neighbor."""
+    # Schemes that predict already have a diagonal of zeros.
+    return "scheme" if find_scheme(scheme).predicts else "zero"
 
 
 def _filler(X: pd.DataFrame, scheme: str, talk: Talk) -> Encode:
-    """Return what makes the features such that the forest takes them for this scheme."""
+    """Return the function that fills missing values if this scheme requires it."""
     asks_out_of_bag = "in_bag" in find_scheme(scheme).needs
     if not (asks_out_of_bag and MISSING_VALUES_STRAY and X.isna().to_numpy().any()):
         return lambda rows: rows.features
     median = X.median()
     talk.note(
-        "Missing values are given to the forest as the column's median: scikit-learn "
-        f"{sklearn.__version__} does not send them where they were in training; 1.8 does."
+        "Missing values are replaced by the median of their column, because scikit-learn "
+        f"{sklearn.__version__} does not route them to the leaves of the training. Version 1.8 or "
+        "later does."
     )
     return lambda rows: rows.features.fillna(median)

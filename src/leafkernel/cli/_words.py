@@ -1,4 +1,4 @@
-"""An explanation in words."""
+"""Explanations as text."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from leafkernel.cli._train import Study
 from leafkernel.tasks.explanation import PredictionExplanation
 from leafkernel.tasks.score_explanation import ScoreExplanation, signed, signed_percent
 
-_NAMED = 6  # columns that are named for a pair
-_CLASSES = 4  # that are named for a prediction
+_NAMED = 6  # columns to list for a pair
+_CLASSES = 4  # classes to list for a prediction
 
 
 def say(study: Study, told: Explained, file: str, width: int) -> str:
-    """Return the explanation of a row of a file, with tables that are at most so wide."""
+    """Return the explanation of a row of a file, with tables of at most ``width`` characters."""
     found = told.found
     if isinstance(found, ScoreExplanation):
         lines = [*_head(study, told, file), *_score(study, found)]
@@ -43,13 +43,13 @@ def _head(study: Study, told: Explained, file: str) -> list[str]:
 
 
 def _score(study: Study, found: ScoreExplanation) -> list[str]:
-    """Return how the score adds up, and what it means."""
+    """Return the sum that makes up the score, and its meaning."""
     sentence, meaning = found.sentence(), found.meaning()
     if found.output is not None:
         sentence = f"class {text_of(found.output)}: {sentence}"
     lines = [text[0].upper() + text[1:] for text in (sentence, meaning) if text]
     trained = "was" if study.model is None else "may have been"
-    own = f"The model {trained} trained with this row; its own part is among the rows."
+    own = f"The model {trained} trained with this row. Its own contribution is included."
     return lines + [own] * (study.new is None)
 
 
@@ -61,12 +61,12 @@ def _headlines(study: Study, told: Explained, found: PredictionExplanation, file
         kind = "Out-of-bag prediction" if study.new is None else "Prediction"
         return [head, f"{kind}: {said}"]
     if about["model_prediction"] is None:
-        note = "This is not the prediction of the model, which may differ."
+        note = "The prediction of the model may differ."
     else:
         own = _say_prediction(about["model_prediction"])
-        note = f"The vote is not the prediction of the model. The model predicts: {own}."
+        note = f"The model itself predicts: {own}."
         note += " It may have been trained with this row." * (study.new is None)
-    return [head, f"Vote of similar rows: {said}", note]
+    return [head, f"Prediction from similar rows: {said}", note]
 
 
 def _say_prediction(prediction: Any) -> str:
@@ -98,13 +98,12 @@ def _pushed_by(
 
 
 def _made_by(study: Study, told: Explained, found: PredictionExplanation, width: int) -> list[str]:
-    """Return the rows that made the prediction, below the row itself, with their values."""
+    """Return the training rows behind a prediction, below the row itself, with their values."""
     n, k = found.n_rows, len(found.rows)
-    what = "prediction" if found.is_of_model else "vote"
-    head = f"The {what} was made by {n:,} training row{'s' * (n != 1)}."
+    head = f"This prediction is based on {n:,} training row{'s' * (n != 1)}."
     if k < n:
-        these = "This one has" if k == 1 else f"These {k} have"
-        head += f" {these} the largest shares, {found.shown:.1%} in all."
+        these = "This one has the largest share" if k == 1 else f"These {k} have the largest shares"
+        head += f" {these}, {found.shown:.1%} in total."
     shares = ["(this)", *(f"{share:.1%}" for share in found.shares)]
     return [head, *_beside(study, told, found.rows, {"share": shares}, width)]
 
@@ -112,7 +111,7 @@ def _made_by(study: Study, told: Explained, found: PredictionExplanation, width:
 def _beside(
     study: Study, told: Explained, rows: Any, amounts: dict[str, list[str]], width: int
 ) -> list[str]:
-    """Return rows below the row itself, with amounts and as many values as there is room for."""
+    """Return rows below the row itself, with amounts and as many columns as fit."""
     prepared = study.prepared
     # The row itself comes first in each column.
     row, name, known = (told.about[each] for each in ("row", "id", "target"))
@@ -132,15 +131,15 @@ def _beside(
         right = pd.api.types.is_numeric_dtype(values.dtype)
         wider = [*columns, _Column(text_of(name), cells, right=right)]
         if n_left or max(map(cell_len, _grid(wider))) > width:
-            n_left += 1  # whole columns, as many as there is room for
+            n_left += 1
         else:
             columns = wider
-    more = [f"  {n_left} more column{'s' * (n_left > 1)}: write all with -o FILE."]
+    more = [f"  {n_left} more column{'s' * (n_left > 1)}: use -o FILE to write all columns."]
     return [*_grid(columns), *more[:n_left]]
 
 
 def _by_importance(study: Study, about: dict[str, Any]) -> list[str]:
-    """Return the columns to show: those that make the nearest row similar come first."""
+    """Return the columns to show. Columns that explain the first pair come first."""
     names = [str(name) for name in study.prepared.shown.columns if name != study.prepared.id_name]
     first = [reason["column"] for pair in about["pairs"][:1] for reason in pair["together"]]
     return list(dict.fromkeys([*(name for name in first if name in names), *names]))
@@ -160,18 +159,18 @@ def _say_pair(study: Study, about: dict[str, Any], pair: dict[str, Any]) -> list
     ]
     if pair["together"]:
         lines.append("Columns that keep them together:")
-        lines += _list(pair["together"], ["share", "column", *short, "together for"], ".1%")
+        lines += _list(pair["together"], ["share", "column", *short, "shared range"], ".1%")
     if pair["apart"]:
         trees = "tree" if n - shared == 1 else "trees"
-        lines.append(f"Columns at which they part, in the other {n - shared:,} {trees}:")
-        lines += _list(pair["apart"], ["trees", "column", *short, "parted at"], ".0f")
+        lines.append(f"Columns that separate them in the other {n - shared:,} {trees}:")
+        lines += _list(pair["apart"], ["trees", "column", *short, "split at"], ".0f")
     return lines
 
 
 def _list(reasons: list[dict[str, Any]], heads: list[str], form: str) -> list[str]:
     lines = []
     for reason in reasons[:_NAMED]:
-        column, values, weight, where = reason.values()  # in this order
+        column, values, weight, where = reason.values()
         lines.append([format(weight, form), text_of(column), *values, where or ""])
     columns = [
         _Column(head, list(cells), right=head == heads[0])
@@ -183,12 +182,12 @@ def _list(reasons: list[dict[str, Any]], heads: list[str], form: str) -> list[st
 
 
 def _number(value: float) -> str:
-    """Return a number that was computed, rounded so that people can read it."""
+    """Return a computed number, rounded for reading."""
     return f"{value:.0f}" if 1e5 <= abs(value) < EXACT else f"{value:.4g}"
 
 
 class _Column(NamedTuple):
-    """A column of text: its head, its cells, and whether they stand on the right."""
+    """A column of text: its header, its cells, and whether they are aligned to the right."""
 
     head: str
     cells: list[str]

@@ -1,4 +1,4 @@
-"""The app: what makes commands of classes of options, and reports wrong options."""
+"""The Typer app: turns each class of options into a command and reports invalid options."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _ASKED = "leafkernel.json"
 
 
 class SayingGroup(TyperGroup):
-    """Commands whose wrong options are a JSON document on stdout where --json is among them."""
+    """A group of commands that prints option errors as JSON if ``--json`` was given."""
 
     def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:
-        """Read the options of the app itself."""
-        # As given, for what is wrong may be the very option that --json stands behind.
+        """Parse the options of the app itself."""
+        # Search the raw arguments: parsing may fail before it reaches --json.
         asked = "--json" in args
         with _said(asked=asked):
             context = super().make_context(info_name, args, parent, **extra)
@@ -35,7 +35,7 @@ class SayingGroup(TyperGroup):
         return context
 
     def invoke(self, ctx: Any) -> Any:
-        """Read the options of a command, and run it."""
+        """Parse the options of a command and run it."""
         with _said(asked=ctx.meta.get(_ASKED, False)):
             return super().invoke(ctx)
 
@@ -45,7 +45,7 @@ def _said(*, asked: bool) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        # Not by its class: newer versions of Typer have their own copy of Click.
+        # Check attributes, not the class: newer versions of Typer have their own copy of Click.
         if asked and hasattr(error, "format_message") and hasattr(error, "exit_code"):
             document = {"error": error.format_message(), "exit_code": error.exit_code}
             with suppress(FileError), writing_stdout():  # the first error matters
@@ -61,8 +61,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 success, 1 unexpected error, 2 wrong options, 3 a file that cannot be "
-    "read or written or does not fit in memory, 4 a table that cannot be used, 130 interrupted.",
+    epilog="Exit codes: 0 success, 1 unexpected error, 2 invalid options, 3 a file cannot be read "
+    "or written or does not fit in memory, 4 a table cannot be used, 130 interrupted.",
 )
 
 
@@ -78,15 +78,15 @@ def _about(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version."
+            "--version", callback=_print_version, is_eager=True, help="Show the version and exit."
         ),
     ] = False,
 ) -> None:
-    """See your table the way a random forest sees it: which rows are alike, and why."""
+    """Find similar rows in a table with a random forest, and see why they are similar."""
 
 
 def _add(command: Any) -> None:
-    """Add a command to the app, given as a class of its options."""
+    """Add a command to the app. ``command`` is the class of its options."""
     name = command.__name__.lower()
     types = get_type_hints(command)
     parameters = [
@@ -100,8 +100,8 @@ def _add(command: Any) -> None:
     ]
 
     def call(**values: Any) -> None:
-        from leafkernel.cli._guard import guarded  # noqa: PLC0415 - takes long
-        from leafkernel.cli._output import check_output  # noqa: PLC0415 - takes long
+        from leafkernel.cli._guard import guarded  # noqa: PLC0415 - slow to import
+        from leafkernel.cli._output import check_output  # noqa: PLC0415 - slow to import
 
         options = command(**values)
         with guarded(name, options) as talk:
@@ -111,7 +111,7 @@ def _add(command: Any) -> None:
 
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    # Without the line breaks of the docstring, which would come on top of those of the terminal.
+    # The terminal wraps lines itself, so remove the line breaks of the docstring.
     paragraphs = (inspect.getdoc(command) or "").split("\n\n")
     app.command(
         name,

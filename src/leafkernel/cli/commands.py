@@ -1,7 +1,7 @@
-"""The commands: their options, their help and examples of them.
+"""The commands: their options, help texts and examples.
 
-The work of each is a function of the same name in :mod:`leafkernel.cli.work`, which takes long to
-import.
+The function that runs a command has the same name and is in ``leafkernel.cli.work``, which is slow
+to import.
 """
 
 from __future__ import annotations
@@ -32,19 +32,25 @@ _LARGE = "Tables larger than memory"
 
 @dataclass(frozen=True, kw_only=True)
 class PageOptions:
-    """How to make a page."""
+    """Options for the HTML page."""
 
     embedding: Map = option(
-        "--embedding NAME", f"How to draw the map: {MAP_HELP}", default=Map(MAPS[0])
+        "--embedding NAME", f"Method that draws the map: {MAP_HELP}", default=Map(MAPS[0])
     )
     force: bool = option(
-        "--force", "Overwrite a file that is no page of leafkernel.", default=False
+        "--force",
+        "Overwrite the output file even if leafkernel did not write it.",
+        default=False,
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Explore(TalkOptions, StudyOptions, PageOptions):
-    """Show a table the way a forest sees it, on one HTML page that works offline."""
+    """Explore a table on an interactive HTML page: one file that works offline.
+
+    The page has a map of the rows, the most similar rows of each row, predictions, outliers,
+    prototypes and columns.
+    """
 
     examples = (
         "leafkernel explore wines.csv --target quality",
@@ -53,45 +59,46 @@ class Explore(TalkOptions, StudyOptions, PageOptions):
     )
     output: Path | None = option(
         "--output -o FILE.html",
-        "Where to write the page. By default the table's name with .html, in this folder.",
+        "File for the page. Default: the table's name with .html, in the current folder.",
     )
     new: Path | None = option(
         "--new TABLE",
-        "New rows for the map, from another file with the same columns. They need no target.",
+        "File with new rows to add to the map. It needs the same columns; the target is optional.",
     )
-    open_page: bool = option("--open/--no-open", "Show the page in a browser.", default=False)
+    open_page: bool = option("--open/--no-open", "Open the page in a browser.", default=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Demo(TalkOptions, GrowingOptions, PageOptions):
-    """Make the page of 344 penguins and their species, and show it."""
+    """Make an example page from a table of 344 penguins, and open it."""
 
     examples = ("leafkernel demo",)
     output: Path = option(
-        "--output -o FILE.html", "Where to write the page.", default=Path("leafkernel-demo.html")
+        "--output -o FILE.html", "File for the page.", default=Path("leafkernel-demo.html")
     )
     open_page: bool | None = option(
         "--open/--no-open",
-        "Show the page in a browser. By default if there is a screen and a person.",
+        "Open the page in a browser. Default: only in an interactive terminal with a display.",
     )
 
 
 def _check_coverage(coverage: float | None) -> float | None:
     if coverage is not None and not 0 < coverage < 1:
         raise typer.BadParameter(
-            f"must be between 0 and 1, such as 0.9 for intervals that hold 90% of the targets; got "
-            f"{coverage:g}."
+            f"{coverage:g} is not between 0 and 1. For example, use 0.9 for intervals that contain "
+            "90% of the targets."
         )
     return coverage
 
 
 @dataclass(frozen=True, kw_only=True)
 class Predict(TableCommand):
-    """Predict rows: classes with probabilities and trust, or numbers with intervals.
+    """Predict classes with probabilities and trust scores, or numbers with intervals.
 
-    New rows get the prediction of the forest or of the model. Rows of the training table are
-    predicted by the trees that were not trained with them. The trust in a row is the share of its
-    similar rows that the forest predicts correctly out of bag. Intervals are calibrated out of bag.
+    New rows (--new) get the prediction of the forest or of the model. Without --new, each row of
+    TABLE gets its out-of-bag prediction, from the trees that were not trained with it. The trust
+    score of a row is the share of its similar rows that the forest predicts correctly out of bag.
+    Intervals are calibrated out of bag.
     """
 
     examples = (
@@ -100,12 +107,12 @@ class Predict(TableCommand):
     )
     new: Path | None = option(
         "--new TABLE",
-        "Rows to predict, from another file with the same columns. If it holds the target, too, "
-        "the predictions are scored. By default the rows of TABLE are predicted out of bag.",
+        "File with rows to predict. It needs the same columns. If it also has the target, the "
+        "predictions are scored. Default: predict the rows of TABLE out of bag.",
     )
     coverage: float | None = option(
         "--coverage SHARE",
-        "For a target of numbers: the share of targets that the intervals are to hold. By default "
+        "For a numeric target: the share of targets that the intervals should contain. Default: "
         "0.9.",
         callback=_check_coverage,
     )
@@ -113,11 +120,11 @@ class Predict(TableCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class Explain(TableCommand):
-    """Explain a prediction: which training rows made it, and why they are similar.
+    """Explain a prediction: which training rows it is based on, and why they are similar.
 
-    The explanation is printed in words. With -o or --json, the rows that made the prediction are a
-    table. Of a boosted model, rows push its score up or down, and both are shown with their
-    contributions; with --scheme, similar rows are shown instead.
+    The explanation is printed as text. With -o or --json, it is a table of training rows instead.
+    For a boosted model, the explanation lists the training rows that push the score up and those
+    that push it down. With --scheme, it lists similar rows instead.
     """
 
     examples = (
@@ -127,57 +134,58 @@ class Explain(TableCommand):
     )
     output: Path | None = output_option(
         "--output -o FILE",
-        "The file for the rows that made the prediction, as a table: .csv, .csv.gz, .tsv, .parquet "
-        "or .feather. By default the explanation is printed in words.",
+        "File for the table of training rows: .csv, .csv.gz, .tsv, .parquet or .feather. Default: "
+        "print the explanation as text.",
     )
     row: str | None = option(
         "--row ROW",
-        "The row to explain: its name in the id column, or its number in the file, from 0. A row "
-        "of TABLE, or of the table of --new.",
+        "Row to explain: its name in the id column, or its number in the file, counted from 0. "
+        "It is a row of TABLE, or of the --new table if there is one.",
     )
     new: Path | None = option(
         "--new TABLE",
-        "Explain rows of another file with the same columns. Without --row, all of its rows.",
+        "File with new rows to explain. It needs the same columns. Without --row, all of its rows "
+        "are explained.",
     )
     top: int = option(
         "--top N",
-        "Rows to show of those that made the prediction; of a boosted model, of either direction.",
+        "Number of training rows to list. For a boosted model: in each direction.",
         min=1,
         default=10,
     )
     of_class: str | None = option(
         "--class NAME",
-        "The class whose score to explain, for a boosted model with several classes. By default "
-        "the one that it predicts.",
+        "For a boosted model with several classes: the class whose score to explain. Default: the "
+        "predicted class.",
     )
     pairs: int = option(
         "--pairs N",
-        "Rows for which to say why they are similar to the explained row.",
+        "Number of listed rows for which to explain why they are similar to the row.",
         min=0,
         default=1,
     )
 
 
 def _check_memory(size: str | None) -> str | None:
-    from leafkernel._memory import parse_bytes  # noqa: PLC0415 - takes long
+    from leafkernel._memory import parse_bytes  # noqa: PLC0415 - slow to import
 
     try:
         parse_bytes(size or 1)
     except ValueError:
-        raise typer.BadParameter(f"write a size such as 500MB or 4GB; got {size!r}.") from None
+        raise typer.BadParameter(f"{size!r} is not a size. Write it like 500MB or 4GB.") from None
     return size
 
 
 @dataclass(frozen=True, kw_only=True)
 class Neighbors(TableCommand):
-    """Find the rows that a forest holds most similar to each row, with their proximities.
+    """Find the most similar rows of each row, with their proximities.
 
-    With --max-memory, TABLE may be larger than memory: a Parquet file, or a folder of Parquet files
-    with the same columns. A forest is grown on a random sample of the rows, and all rows are
-    compared by it. The output has the columns row, neighbor (both are numbers of rows, from 0) and
-    proximity, the nearest neighbors first. Rows without a target are compared, too. If the command
-    is interrupted, give it again: it goes on where it was. Until it is finished, its work is in a
-    folder beside the output, such as out.parquet.work.
+    With --max-memory, TABLE can be larger than memory. It is a Parquet file, or a folder of Parquet
+    files with the same columns. A forest is trained on a random sample of the rows and compares all
+    rows, including rows without a target. The output has the columns row, neighbor and proximity.
+    Rows are numbered from 0, and the most similar neighbors come first. If the command is
+    interrupted, run it again to continue. Intermediate results are kept in a folder next to the
+    output, such as out.parquet.work, until the command finishes.
     """
 
     examples = (
@@ -187,21 +195,21 @@ class Neighbors(TableCommand):
     )
     new: Path | None = option(
         "--new TABLE",
-        "Rows to find neighbors for among those of TABLE, from another file with the same columns. "
-        "By default for each row of TABLE among the others.",
+        "File with new rows. It needs the same columns. Their neighbors are rows of TABLE. "
+        "Default: find the neighbors of each row of TABLE.",
     )
-    k: int = option("--neighbors -k N", "Neighbors for each row.", min=1, default=10)
+    k: int = option("--neighbors -k N", "Number of neighbors of each row.", min=1, default=10)
     max_memory: str | None = option(
         "--max-memory SIZE",
-        "Read the table a few rows at a time and use about so much memory, such as 4GB. For "
-        "Parquet files, with the schemes kerf (the default here) and uniform.",
+        "Memory to use, such as 4GB. The table is read in small parts. Only for Parquet files and "
+        "for the schemes kerf (the default here) and uniform.",
         callback=_check_memory,
         panel=_LARGE,
     )
     sample: int | None = option(
         "--sample N",
-        "Rows of the random sample that the forest is grown on. By default 100,000, or fewer if "
-        "they need too much memory.",
+        "Number of rows in the random sample that the forest is trained on. Default: 100,000, or "
+        "fewer if they need too much memory.",
         min=MIN_ROWS,
         panel=_LARGE,
     )
@@ -213,74 +221,78 @@ Convention = Enum("Convention", {name: name for name in CONVENTIONS}, type=str) 
 
 @dataclass(frozen=True, kw_only=True)
 class Outliers(TableCommand):
-    """Rank the rows by how unusual they are: for their class, or in their numbers."""
+    """Rank rows by an outlier score: how unusual they are for their class or target."""
 
     examples = ("leafkernel outliers wines.csv --target quality --top 20",)
     convention: Convention = option(
         "--convention",
-        "auto: residual for numbers, otherwise breiman; scores above 10 deserve a look. breiman: "
-        "similar to few rows of its class; rfgap: as the authors of RF-GAP do; raw: not "
-        "standardized within classes; residual: a target far from those of similar rows, or "
-        "unusual features.",
+        "How to score. auto: residual for a numeric target, otherwise breiman; scores above 10 "
+        "deserve a look. breiman: high if a row is similar to few rows of its class. rfgap: as "
+        "defined by the authors of RF-GAP. raw: like breiman, but not standardized within "
+        "classes. residual: high if the target is far from the targets of similar rows, or if the "
+        "features are unusual.",
         default=Convention(CONVENTIONS[0]),
     )
-    top: int | None = option("--top N", "Only so many rows. All by default.", min=1)
+    top: int | None = option("--top N", "Number of rows to list. Default: all.", min=1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Prototypes(TableCommand):
-    """Choose a few rows that stand for their class, or for a quarter of the target's numbers.
+    """Choose a few representative rows for each class, or for each quarter of a numeric target.
 
-    Each next one is the row that most raises the similarity of its class to its prototypes. Unless
-    --scheme says otherwise, similarity here is uniform: the share of trees that put two rows in the
-    same leaf.
+    Prototypes are chosen one by one. The next one is the row that most increases the similarity of
+    the class to its nearest prototypes. The default --scheme here is uniform: the share of trees
+    in which two rows are in the same leaf.
     """
 
     examples = ("leafkernel prototypes wines.csv --target quality -n 2 -o prototypes.csv",)
-    n: int = option("--prototypes -n N", "Prototypes for each class, at most.", min=1, default=3)
+    n: int = option(
+        "--prototypes -n N", "Largest number of prototypes of a class.", min=1, default=3
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Impute(TalkOptions, ResultOptions, GrowingOptions, ReadingOptions):
-    """Fill in missing values from similar rows, and change nothing else.
+    """Fill in missing values from similar rows. All other cells stay as they are.
 
-    Numbers get the mean of similar rows, in the style of their column: whole numbers if all present
-    ones are whole. Categories get the most frequent one among similar rows. Names of rows, free
-    text and dates are not filled. A text file keeps its encoding and its separators.
+    Missing numbers get the mean of similar rows, rounded if the column has only whole numbers.
+    Missing categories get the most frequent category of similar rows. Row names, free text and
+    dates are not filled. A text file keeps its encoding and separators.
     """
 
     examples = ("leafkernel impute wines.csv --target quality -o filled.csv",)
     trees: int = option(
-        "--trees N", "Trees of each forest: one for each column with gaps.", min=1, default=100
+        "--trees N",
+        "Number of trees of each forest. There is one forest for each column with missing values.",
+        min=1,
+        default=100,
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Embed(TableCommand):
-    """Give each row coordinates, such that rows that the forest holds similar are near."""
+    """Embed the rows: compute coordinates that place similar rows near each other."""
 
     examples = ("leafkernel embed wines.csv --target quality --method pca -n 3 -o map.parquet",)
-    method: Map = option(
-        "--method -m NAME", f"How to place the rows: {MAP_HELP}", default=Map(MAPS[0])
-    )
+    method: Map = option("--method -m NAME", f"Embedding method: {MAP_HELP}", default=Map(MAPS[0]))
     n: int = option("--components -n N", "Number of coordinates.", min=1, default=2)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Benchmark(TableCommand):
-    """Time the steps on your table, beside the obvious way to the same numbers."""
+    """Time leafkernel on your table, and compare it with a plain NumPy computation."""
 
     examples = ("leafkernel benchmark wines.csv --target quality --trees 100",)
     subset: int = option(
         "--subset N",
-        "Rows on which the obvious way is timed, beside leafkernel on the same rows; its time "
-        "grows with their square.",
+        "Number of rows for the comparison with NumPy, whose time grows with the square of this "
+        "number.",
         min=2,
         default=1000,
     )
 
 
-#: In the order in which people need them.
+#: In the order of the help page: the most useful commands first.
 COMMANDS: tuple[type[TalkOptions], ...] = (
     *(Explore, Demo, Predict, Explain, Neighbors, Outliers, Prototypes, Impute, Embed, Benchmark),
 )

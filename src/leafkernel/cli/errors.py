@@ -1,4 +1,4 @@
-"""What can go wrong with a command, each with an exit code that a script can test."""
+"""The errors of a command. Each has its own exit code."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ __all__ = ["CommandError", "FileError", "OptionError", "TableError"]
 
 
 class OptionError(CommandError):
-    """The options do not go together, or one of them needs another."""
+    """The options cannot be combined, or one of them requires another."""
 
     exit_code = 2

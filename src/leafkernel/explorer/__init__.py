@@ -1,4 +1,4 @@
-"""The explorer: one page on which a person sees a table the way a forest sees it."""
+"""Interactive HTML pages that show a table with the proximities of a forest."""
 
 from leafkernel.explorer.report import Report, build_report
 

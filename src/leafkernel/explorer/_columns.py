@@ -1,4 +1,4 @@
-"""Columns of a table as a page shows them, and what the forest makes of them."""
+"""The columns of a page, and the features of the forest."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ from leafkernel.tables._values import (
     shorten_text,
 )
 
-# Columns that a page shows, the most important first: more make it slow to open.
+# Largest number of columns on a page, because more are slow to open.
 _MOST_COLUMNS = 300
-# A column with more characters than these would make the page slow to open: its texts are cut.
+# If a column has more characters, its texts are truncated, because the page would be slow to open.
 _MOST_CHARACTERS = 5_000_000
 _LONGEST_CUT = 200
-# Whole numbers up to here are exact in single precision, and others to so many digits.
+# Largest whole number that is exact in single precision, and the digits of other numbers.
 _EXACT_IN_SINGLE = 2**24
 _DIGITS_OF_SINGLE = 6
-# Rows for which numbers with more digits are kept in double precision, so that files are exact.
+# Up to this many rows, longer numbers are stored in double precision, so that files are exact.
 _MOST_DOUBLES = 20_000
 
 
 @dataclass(frozen=True)
 class PageColumn:
-    """A column as a page shows it."""
+    """A column of a page."""
 
     name: str
     kind: str  # "number", "category" or "text"
-    values: Array  # numbers with NaN, codes with -1, or text with None where missing
-    categories: tuple[str, ...] = ()  # what the codes stand for
-    is_date: bool = False  # numbers are days since 1970
-    is_cut: bool = False  # some texts are cut, for they are too much for a page
+    values: Array  # numbers, codes or text; NaN, -1 or None if missing
+    categories: tuple[str, ...] = ()  # the category of each code
+    is_date: bool = False  # whether numbers are days since 1970
+    is_cut: bool = False  # whether texts are truncated
 
     @property
     def texts(self) -> Array:
-        """The values as text, None where missing, shape (n,)."""
+        """The values as text, None if missing, shape (n,)."""
         if self.kind == "category":
             return object_array([*self.categories, None])[self.values]
         if self.kind == "number":
@@ -57,9 +57,9 @@ class PageColumn:
         return self.values
 
     def followed_by(self, new: PageColumn | None, n_new: int) -> PageColumn:
-        """Return the column with the values of new rows after its own.
+        """Return the column with the values of new rows appended.
 
-        It keeps its kind if it holds numbers: what is no number is then missing.
+        A column of numbers stays one. Other values become missing.
         """
         if self.kind == "number":
             numbers = np.full(n_new, np.nan)
@@ -71,13 +71,13 @@ class PageColumn:
 
     @property
     def missing(self) -> Array:
-        """Which values are missing, shape (n,)."""
+        """Mask of missing values, shape (n,)."""
         if self.kind == "number":
             return np.isnan(self.values)
         return np.array([text is None for text in self.texts], dtype=bool)
 
     def describe(self, blob: Blob, *, is_feature: bool | None = False) -> dict[str, Any]:
-        """Put the values into a blob, and return what its header says of the column."""
+        """Add the values to a blob, and return the header of the column."""
         about: dict[str, Any] = {
             "name": self.name,
             "kind": self.kind,
@@ -88,7 +88,7 @@ class PageColumn:
             known = self.values[~np.isnan(self.values)]
             whole = bool(np.all(known == np.round(known)))
             large = bool(np.any(np.abs(known) > (_EXACT_IN_SINGLE if whole else 1e37)))
-            has_time = self.is_date and not whole  # in single precision a day is cut in minutes
+            has_time = self.is_date and not whole  # single precision has only minutes
             is_long = not whole and not _is_short(known)
             double = large or has_time or (is_long and len(self.values) <= _MOST_DOUBLES)
             about["integer"] = whole
@@ -104,7 +104,7 @@ class PageColumn:
 
 
 def read_columns(table: Any, names: dict[int, str]) -> list[PageColumn]:
-    """Return the columns of these numbers of a data frame, an array or a sparse matrix."""
+    """Read columns of a data frame, an array or a sparse matrix, given by number and name."""
     if issparse(table):
         table = table.tocsc()[:, list(names)].toarray()
         names = dict(enumerate(names.values()))
@@ -113,7 +113,7 @@ def read_columns(table: Any, names: dict[int, str]) -> list[PageColumn]:
 
 
 def read_column(name: str, column: Any) -> PageColumn:
-    """Return one column: numbers stay numbers, few different texts are categories."""
+    """Read one column. Numbers stay numbers, and few different texts become categories."""
     values = read_values(column)
     if values.numbers is not None:
         numbers = np.where(np.isinf(values.numbers), np.nan, values.numbers)
@@ -123,7 +123,7 @@ def read_column(name: str, column: Any) -> PageColumn:
 
 
 def _of_texts(name: str, texts: Array, kind: str | None = None) -> PageColumn:
-    """Return a column of categories, or of text where there are too many different ones."""
+    """Return a column of categories, or of text if there are too many different ones."""
     present = [text for text in texts if text is not None]
     known = sorted(set(present))
     if kind == "text" or (kind is None and not are_categories(len(known), len(present))):
@@ -136,7 +136,7 @@ def _of_texts(name: str, texts: Array, kind: str | None = None) -> PageColumn:
 
 
 def _is_short(numbers: Array) -> bool:
-    """Return whether numbers have no more digits than single precision keeps."""
+    """Return whether single precision can store all digits of the numbers."""
     size = np.abs(numbers[numbers != 0])
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         digits = size * 10.0 ** (_DIGITS_OF_SINGLE - 1 - np.floor(np.log10(size)))
@@ -150,16 +150,16 @@ def _is_short(numbers: Array) -> bool:
 class PageTable:
     """The columns on a page and the features of the forest."""
 
-    columns: list[PageColumn]  # of the training rows
+    columns: list[PageColumn]  # columns of the training rows
     kept: dict[int, str]  # number in the table and name of each column
     features: list[str]  # names of the features that the trees split on
-    links: list[int | None]  # the column on the page of each feature, where it has one
-    importances: Array | None  # the forest's own
-    notes: list[str]  # what a reader should know
+    links: list[int | None]  # the column of each feature; None if it has none
+    importances: Array | None  # feature importances of the forest
+    notes: list[str]
 
     @classmethod
     def of(cls, prox: ForestProximity, X: Any, shown: Any, features: list[str]) -> PageTable:
-        """Read the columns of ``shown``, or of X where that is None."""
+        """Read the columns of ``shown``, or of X if it is None."""
         table = X if shown is None else shown
         names = _column_names(prox, table)
         importances = read_importances(prox, len(features))
@@ -171,14 +171,14 @@ class PageTable:
         for column in columns:
             if column.is_cut:
                 notes.append(
-                    f"Column {column.name!r} holds much text. The page, and files that it saves, "
-                    "have the first 200 characters of each value."
+                    f"Column {column.name!r} has long texts. The page and its downloads have only "
+                    "the first 200 characters of each value."
                 )
         placed = [None if j is None else place.get(j) for j in links]
         return cls(columns, found, features, placed, importances, notes)
 
     def followed_by(self, new: Any, n_new: int, *, by_name: bool) -> list[PageColumn]:
-        """Return the columns with the values of a table of new rows after their own."""
+        """Return the columns with the values of new rows appended."""
         wanted = {j: (j, name) for j, name in self.kept.items()}
         if by_name:
             names = column_names(new)
@@ -193,7 +193,7 @@ class PageTable:
         ]
 
     def describe(self, blob: Blob, columns: list[PageColumn]) -> dict[str, Any]:
-        """Put the columns into a blob, and return what its header says of them."""
+        """Add the columns to a blob, and return their headers."""
         return {
             "columns": [
                 column.describe(blob, is_feature=_is_feature(j, self.links))
@@ -215,7 +215,7 @@ def _column_names(prox: ForestProximity, table: Any) -> list[str]:
     if names:
         return names
     if isinstance(prox.forest_, RawLeaves):
-        return []  # ids of leaves are nothing to look at
+        return []  # leaf ids are not readable columns
     known = getattr(prox, "feature_names_in_", None)
     n_columns = np.shape(table)[1]
     if known is None or len(known) != n_columns:
@@ -226,7 +226,7 @@ def _column_names(prox: ForestProximity, table: Any) -> list[str]:
 def _most_important(
     n_columns: int, links: list[int | None], importances: Array | None
 ) -> tuple[list[int], list[str]]:
-    """Return the columns to show, and a note where that is not all of them."""
+    """Return the columns to show, and a note if some are left out."""
     if n_columns <= _MOST_COLUMNS:
         return list(range(n_columns)), []
     weight = np.zeros(n_columns)
@@ -240,7 +240,7 @@ def _most_important(
 
 
 def _is_feature(column: int, links: list[int | None]) -> bool | None:
-    """Return whether the forest splits on a column; None where that is not known."""
+    """Return whether the forest splits on a column; None if unknown."""
     if column in links:
         return True
     return None if None in links or not links else False

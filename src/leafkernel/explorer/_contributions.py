@@ -1,4 +1,4 @@
-"""What training rows add to the scores of a boosted model, for each row of a page."""
+"""Contributions of training rows to the scores of a boosted model."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from leafkernel.tasks._scores import Scores, explain_scores_of, is_boosted, towa
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
 
-# Contributions to keep in memory, and to look at: more of either take too long for a page.
+# Largest number of contributions in memory, and in total. More would take too long for a page.
 _MOST_PARTS = 1e8
 _MOST_LOOKED_AT = 5e8
 _ROWS_AT_ONCE = 1024
-# The scheme of neighbors and maps where the one of the proximity gives contributions.
+# The scheme of neighbors and maps if that of the proximity has negative weights.
 _SIMILARITY = "kerf"
 
 
 @dataclass(frozen=True)
 class Contributions:
-    """Scores of r rows, and the training rows that push them up and down most."""
+    """Scores of r rows, and the training rows with the largest contributions."""
 
     rows: npt.NDArray[np.int64]  # (r, 2k): k that push up, then k that push down; -1 for none
-    adds: Doubles  # what each adds (r, 2k)
-    counts: npt.NDArray[np.int64]  # how many push up and how many down (r, 2)
-    totals: Doubles  # what they add together (r, 2)
-    outputs: npt.NDArray[np.int64]  # which output the score is of (r,)
+    adds: Doubles  # contributions of these rows (r, 2k)
+    counts: npt.NDArray[np.int64]  # number of rows that push up and down (r, 2)
+    totals: Doubles  # total contributions up and down (r, 2)
+    outputs: npt.NDArray[np.int64]  # output of each score (r,)
     scores: Doubles  # (r,)
-    predictions: Doubles | None  # (r,); None where the link is not known
+    predictions: Doubles | None  # (r,); None if the link is unknown
     labels: list[str]  # of all outputs
     base_scores: Doubles  # of all outputs
     base_predictions: Doubles | None  # of all outputs
@@ -45,9 +45,9 @@ class Contributions:
 
     @classmethod
     def of(cls, exact: ForestProximity, k: int, X: Samples | None) -> Contributions:
-        """Return the contributions to the scores of training rows, or of new ones.
+        """Return the contributions to the scores of training rows, or of new rows.
 
-        Of several classes, each row is explained for the one that the model predicts.
+        With several classes, the score of the predicted class is explained.
         """
         scores = Scores(exact)
         leaf = Inside.of(exact).samples.leaf if X is None else X.leaf
@@ -80,7 +80,7 @@ class Contributions:
         )
 
     def followed_by(self, new: Contributions | None) -> Contributions:
-        """Return these rows and the new ones after them."""
+        """Return these rows with the new rows appended."""
         if new is None:
             return self
         predictions = None
@@ -93,7 +93,7 @@ class Contributions:
         return replace(self, predictions=predictions, **both)
 
     def describe(self, blob: Blob, *, has_classes: bool) -> dict[str, Any]:
-        """Put the contributions into a blob, and return what its header says of them."""
+        """Add the contributions to a blob, and return their header."""
         named = has_classes or len(self.labels) > 1
         base = self.base_predictions
         return {
@@ -115,7 +115,7 @@ class Contributions:
 
 
 def with_similarities(prox: ForestProximity) -> ForestProximity:
-    """Return a proximity for neighbors and maps: another one if its entries may be negative."""
+    """Return a proximity for neighbors and maps, without negative entries."""
     if not prox.scheme_.signed:
         return prox
     return prox.reweigh(_SIMILARITY, diagonal="scheme", symmetrize=False)
@@ -124,17 +124,17 @@ def with_similarities(prox: ForestProximity) -> ForestProximity:
 def find_contributions(
     prox: ForestProximity, k: int, X: Samples | None, step: Callable[[str], None]
 ) -> tuple[Contributions | None, list[str]]:
-    """Return contributions to the scores of the training rows and the new ones after them.
+    """Return the contributions to the scores of the training rows and the new rows.
 
-    If there are none, a note says why, unless the model is not boosted.
+    If they are not available for a boosted model, also return a note with the reason.
     """
     if not is_boosted(prox):
         return None, []
-    step("contributions to scores")
+    step("computing contributions to scores")
     exact, refused = _exact(prox)
     if exact is None:
         return None, [
-            "The page does not show which rows push the scores of the model up and down, because "
+            "The page does not show the contributions of rows to the scores of the model, because "
             f"{refused}."
         ]
     found = Contributions.of(exact, k, None)
@@ -142,9 +142,9 @@ def find_contributions(
 
 
 def _exact(prox: ForestProximity) -> tuple[ForestProximity | None, str]:
-    """Return the contributions to the scores of a boosted model, or why there are none."""
+    """Return the contributions to the scores of a boosted model, or None and the reason."""
     n, n_trees = prox.n_samples_fit_, prox.n_trees_
-    reason = "there are too many rows and trees to follow"
+    reason = "there are too many rows and trees"
     if n * n_trees > _MOST_PARTS:
         return None, reason
     try:
@@ -159,7 +159,7 @@ def _exact(prox: ForestProximity) -> tuple[ForestProximity | None, str]:
 def _blocks(
     exact: ForestProximity, rows: npt.NDArray[np.int64], leaf: Array
 ) -> Iterator[tuple[Array, csr_array]]:
-    """Yield contributions to the scores of some rows: their places, and rows of P."""
+    """Yield the positions and the contributions of some rows, in blocks."""
     inside = Inside.of(exact)
     for begin in range(0, len(rows), _ROWS_AT_ONCE):
         places = rows[begin : begin + _ROWS_AT_ONCE]
@@ -168,7 +168,7 @@ def _blocks(
 
 
 def _largest(block: csr_array, k: int) -> tuple[Array, Doubles, Array, Doubles]:
-    """Return the k largest entries of either sign in each row, their counts and sums."""
+    """Return the k largest entries of each sign in each row, and the counts and sums."""
     m = block.shape[0]
     rows, adds = np.full((m, 2 * k), -1), np.zeros((m, 2 * k))
     counts, totals = np.zeros((m, 2), dtype=np.int64), np.zeros((m, 2))

@@ -1,4 +1,4 @@
-"""What a page tells of the forest itself."""
+"""Properties of the forest for a page."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from leafkernel.tasks._paths import read_trees
 
 Array = npt.NDArray[Any]
 
-# Counting the rows behind each prediction means making P; where it is larger, it is not counted.
+# The rows behind each prediction are counted only if P has at most this many entries.
 _MOST_COUNTED = 1e9
 _WORDS = {"RandomForest": "a random forest", "ExtraTrees": "extremely randomized trees"}
 
 
 def read_splits(prox: ForestProximity) -> tuple[Any, list[str]]:
-    """Return the trees, where they tell their splits, and the names of what they split on."""
+    """Return the trees and the names of their features; None and [] if they cannot be read."""
     try:
         trees, names = read_trees(prox, "a page")
     except ValueError:
@@ -32,10 +32,10 @@ def read_splits(prox: ForestProximity) -> tuple[Any, list[str]]:
 def link_features(
     prox: ForestProximity, features: list[str], X: Any, columns: list[str], *, columns_are_x: bool
 ) -> list[int | None]:
-    """Return the column on the page of each feature that the trees split on, where it has one.
+    """Return the column of the page for each feature of the trees, or None.
 
-    Features are columns of X, one by one, unless a pipeline made others of them; columns of the
-    page are X's or are known by their names.
+    Features are the columns of X, unless a pipeline transforms them. The columns of the page are
+    those of X, or are matched by name.
     """
     first: dict[str, int] = {}
     for j, name in enumerate(columns):
@@ -54,7 +54,7 @@ def link_features(
 
 
 def read_importances(prox: ForestProximity, n_features: int) -> Array | None:
-    """Return the forest's own importances, where it has one for each feature."""
+    """Return the feature importances of the forest; None if it has none."""
     try:
         found = np.asarray(getattr(_inner(prox), "feature_importances_", None), dtype=np.float64)
     except (TypeError, ValueError):
@@ -67,9 +67,9 @@ def read_importances(prox: ForestProximity, n_features: int) -> Array | None:
 
 
 def count_makers(prox: ForestProximity, X: Samples | None = None) -> Array | None:
-    """Return how many training rows have a part in each row's prediction, shape (n,).
+    """Return the number of training rows with some proximity to each row, shape (n,).
 
-    The rows are new ones, or by default the training rows.
+    The rows are those of X, or by default the training rows.
     """
     n = prox.n_samples_fit_
     n_rows = n if X is None else X.n_samples
@@ -80,14 +80,14 @@ def count_makers(prox: ForestProximity, X: Samples | None = None) -> Array | Non
 
 
 def name_forest(prox: ForestProximity) -> str:
-    """Name the forest in a sentence."""
+    """Return the name of the forest for a sentence."""
     name = type(_inner(prox)).__name__
     words = next((text for start, text in _WORDS.items() if name.startswith(start)), name)
     trees = "tree" if prox.n_trees_ == 1 else "trees"
-    return f"{words} of {prox.n_trees_:,} {trees}"
+    return f"{words} with {prox.n_trees_:,} {trees}"
 
 
 def _inner(prox: ForestProximity) -> Any:
-    """Return the ensemble itself: out of a search, the end of a pipeline."""
+    """Return the ensemble inside of a search or a pipeline."""
     forest = getattr(prox.forest_, "best_estimator_", prox.forest_)
     return forest.steps[-1][1] if hasattr(forest, "steps") else forest

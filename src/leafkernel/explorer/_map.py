@@ -1,4 +1,4 @@
-"""The map: where each row lies on the page."""
+"""The map of a page."""
 
 from __future__ import annotations
 
@@ -24,36 +24,36 @@ MAP_LABELS = {
 }
 MAPS = ("auto", *MAP_LABELS)
 ABOUT_MAPS = (
-    "Rows that share leaves in many trees lie near each other. Only nearness has a meaning. The "
-    "axes have none, and neither has the space between groups."
+    "Rows that share leaves in many trees are close to each other. Only closeness has a meaning. "
+    "The axes and the distances between groups have none."
 )
 _BY_PROXIMITY = "at the median of their nearest training rows, weighted by proximity"
 ABOUT_NEW_ROWS = {
     "umap": _BY_PROXIMITY,
     "tsne": _BY_PROXIMITY,
-    "phate": "by PHATE's own transform",
+    "phate": "by the transform of PHATE",
     "pca": "by projection on the principal components of the training rows",
     "spectral": "at the mean of the training rows, weighted by proximity and scaled",
     "diffusion": "at the mean of the training rows, weighted by proximity and scaled",
     "mds": "by projection on the coordinates of the training rows",
 }
 
-# UMAP repeats itself only on one thread; above this many rows that takes too long.
+# UMAP is reproducible only on one thread, which is too slow for more rows.
 _MOST_REPEATABLE = 20_000
 _FEWEST_FOR_UMAP = 30
 _BY_NEIGHBORS = ("umap", "tsne")
 _BY_SPECTRUM = ("pca", "spectral", "diffusion", "mds")
-# Up to here the spectrum is found at once, whatever it is.
+# Up to this many rows, the exact spectrum is fast to compute.
 _MOST_EXACT = 500
-# Empty stretches along an axis are at most this part of all that is not empty.
+# Largest gap along an axis, as a share of the extent without gaps.
 _WIDEST_GAP = 0.1
 
 
 def draw_map(
     prox: ForestProximity, X: Any, method: str, random_state: int, X_new: Any = None
 ) -> tuple[str, Array]:
-    """Return the method chosen and the place of each row, new rows last, shape (n + m, 2)."""
-    # Wider than UMAP's own, so that the points of a group can be told apart and clicked.
+    """Return the method and the positions of all rows, new rows last, shape (n + m, 2)."""
+    # A larger min_dist than UMAP's default, so that single points can be clicked.
     method, model = map_model(prox, X, method, random_state=random_state, min_dist=0.3)
     points = np.asarray(model.embedding_, dtype=np.float64)
     new = np.empty((0, 2)) if X_new is None else np.asarray(model.transform(X_new))
@@ -67,7 +67,7 @@ def draw_map(
 
 
 def _move_along(before: Array, after: Array, places: Array) -> Array:
-    """Move places on an axis as the points around them were moved from ``before`` to ``after``."""
+    """Move positions on an axis like nearby points, from ``before`` to ``after``."""
     order = np.argsort(before, kind="stable")
     moved: Array = np.interp(places, before[order], after[order])
     return moved
@@ -83,9 +83,9 @@ def map_model(
     min_dist: float = 0.1,
     keep_scheme: bool = False,
 ) -> tuple[str, LeafEmbedding]:
-    """Return the method chosen and the embedding of the training samples, fitted.
+    """Return the method and the fitted embedding of the training samples.
 
-    It is that of the scheme that suits the method best, unless ``keep_scheme``.
+    The scheme is the best one for the method, unless ``keep_scheme`` is true.
     """
     n = prox.n_samples_fit_
     if method == "auto":
@@ -99,36 +99,36 @@ def map_model(
         symmetric,
         method=method,
         n_components=n_components,
-        # The exact neighbors: fifty principal components of deep trees take minutes to find.
+        # Use exact neighbors, because fifty principal components of deep trees take minutes.
         source="kernel" if method in _BY_NEIGHBORS else "pca",
         n_neighbors=min(30, n - 1),
         parameters=_parameters(method, n, min_dist),
         random_state=None if method == "umap" and n > _MOST_REPEATABLE else random_state,
     )
-    model._starts_roughly = True  # a page is looked at: its start need not be exact
+    model._starts_roughly = True  # an approximate start is enough for a picture
     return method, model.fit(X)
 
 
 def _parameters(method: str, n: int, min_dist: float) -> dict[str, Any] | None:
     if method == "umap":
         return {"min_dist": min_dist}
-    # A picture needs few digits, and the exact solver may take minutes for them where all
-    # directions are nearly alike, as they are for noise.
+    # A picture needs few digits. The exact solver may take minutes if all directions have nearly
+    # the same variance, as for noise.
     return {"solver": "randomized"} if method in _BY_SPECTRUM and n > _MOST_EXACT else None
 
 
 def close_gaps(points: Array) -> Array:
-    """Shorten the empty space between groups, which nothing holds together or apart.
+    """Shorten large gaps between groups of points.
 
-    Where no neighbors join two groups, UMAP lets them drift; one that is far away would make all
-    others too small to see.
+    UMAP lets groups drift apart if no neighbors connect them. A group that is far away would make
+    all others too small to see.
     """
     closed = np.empty_like(points)
     for axis in range(points.shape[1]):
         order = np.argsort(points[:, axis], kind="stable")
         steps = np.diff(points[order, axis])
         widest = np.inf
-        # Again while there is one: beside a very wide gap, a wide one looks like none.
+        # Repeat, because a very wide gap can hide another wide one.
         while steps.sum() > 0 and steps.max() < widest:
             widest = steps.max()
             filled = steps[steps <= _WIDEST_GAP * steps.sum()].sum()

@@ -1,4 +1,4 @@
-"""Names of the rows on a page: the labels of a data frame's index, or positions."""
+"""Names of the rows on a page: labels of the index of a data frame, or positions."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Array = npt.NDArray[Any]
 class RowNames:
     """Labels and positions of rows."""
 
-    name: str  # what a label is called: the name of the index, or "row"
-    labels: list[str] | None  # one for each row; None: rows are known by their positions
-    positions: npt.NDArray[np.int64]  # of each row in its table
+    name: str  # the name of the index, or "row"
+    labels: list[str] | None  # a label for each row; None if rows have only positions
+    positions: npt.NDArray[np.int64]  # position of each row in its table
 
     @classmethod
     def of(cls, n: int, *tables: Any, ids: Any, name: str, positions: Any) -> RowNames:
-        """Return the names given, or else those in the index of the first table that has some."""
+        """Return the given names, or those in the index of the first table that has labels."""
         labels = None if ids is None else [str(i) for i in np.asarray(ids, dtype=object)]
         if labels is None and positions is None:
             indexed = (index_labels(table) for table in tables)
@@ -33,9 +33,9 @@ class RowNames:
         return cls(str(name or "row"), labels, places)
 
     def describe(self, blob: Blob, new: RowNames | None) -> dict[str, Any]:
-        """Return what the header of a page says of the rows, the new ones last.
+        """Return the header of the rows, new rows last.
 
-        It has positions only where they do not count the rows.
+        Positions are included only if they are not 0, 1, 2, ...
         """
         parts = [self] if new is None else [self, new]
         labels: list[str | None] | None = None
@@ -51,9 +51,9 @@ class RowNames:
 
 
 def index_labels(table: Any) -> tuple[list[str] | None, str]:
-    """Return the labels in the index of a pandas object and its name.
+    """Return the labels in the index of a pandas object, and its name.
 
-    There are none for anything else, and none for an index that only counts the rows.
+    Returns None and "" for other objects, and for an index that only counts the rows.
     """
     index = getattr(table, "index", None)
     if index is None or callable(index) or not hasattr(index, "nlevels"):

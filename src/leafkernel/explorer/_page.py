@@ -1,4 +1,4 @@
-"""The page around the data: one HTML file that asks nobody for anything."""
+"""Build the HTML page around the data. It makes no network requests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ASSETS = files("leafkernel.explorer") / "assets"
 
 
 def make_page(title: str, data: str) -> str:
-    """Return the page with this title and data, the base64 text of a blob."""
+    """Return the page with a title and the encoded data of a blob."""
     library, script = _asset("scatterplot.js"), _script()
     parts = {
         "csp": _content_security_policy(library, script),
@@ -24,7 +24,7 @@ def make_page(title: str, data: str) -> str:
     }
     page = _asset("page.html")
     pieces = page.split("{{")
-    # One pass over the template: what is put in is never looked into again.
+    # Fill the template in one pass, so that inserted text is not searched for placeholders.
     filled = [pieces[0]]
     for piece in pieces[1:]:
         name, rest = piece.split("}}", 1)
@@ -33,9 +33,9 @@ def make_page(title: str, data: str) -> str:
 
 
 def _content_security_policy(*scripts: str) -> str:
-    """Allow these scripts alone, and no request to anywhere.
+    """Allow only these scripts, and no network requests.
 
-    The plotting library compiles its draw commands, which browsers call eval.
+    The plotting library compiles its draw commands, which requires "unsafe-eval".
     """
     hashes = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
     return (
@@ -50,7 +50,7 @@ def _digest(script: str) -> str:
 
 @cache
 def _asset(name: str) -> str:
-    # A browser hashes a script with its line ends as newlines, whatever a checkout made of them.
+    # A browser hashes scripts with "\n" line ends, but a checkout may have others.
     return (_ASSETS / name).read_text(encoding="utf-8").replace("\r\n", "\n")
 
 

@@ -1,4 +1,4 @@
-"""A typical row of each class, and how much rows like it vary."""
+"""Prototypes of each class for a page."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _QUARTERS = ("lowest quarter", "second quarter", "third quarter", "highest quart
 def prototypes(
     prox: ForestProximity, judgement: Judgement, columns: list[PageColumn]
 ) -> list[dict[str, Any]]:
-    """Return Breiman's prototype of each class, or of each quarter of the numbers.
+    """Return Breiman's prototype of each class, or of each quarter of a numeric target.
 
-    Each comes with the middle of every column over the rows around it: median and quartiles, or
-    the commonest category and its share.
+    Each has statistics of every column over its neighbors: median and quartiles, or the most
+    frequent category and its share.
     """
     codes, labels = target_groups(judgement)
     sizes = np.bincount(codes, minlength=len(labels))
@@ -47,12 +47,12 @@ def prototypes(
 
 
 def target_groups(judgement: Judgement) -> tuple[npt.NDArray[np.intp], list[str]]:
-    """Return the group of each row and their names: classes, or quarters of the target."""
+    """Return the group of each row and the names of groups: classes, or quarters of the target."""
     target = judgement.target
     if judgement.classes is not None:
         return np.asarray(target, dtype=np.intp), list(judgement.column("", target).categories)
     edges = np.unique(np.quantile(target, (0.25, 0.5, 0.75)))
-    # Of a target with many equal values, some quarters are empty.
+    # If a target has many equal values, some quarters are empty.
     _, codes = np.unique(np.searchsorted(edges, target, side="left"), return_inverse=True)
     n_groups = int(codes.max()) + 1
     names = _QUARTERS if n_groups == len(_QUARTERS) else [f"part {g + 1}" for g in range(n_groups)]
@@ -65,7 +65,7 @@ def target_groups(judgement: Judgement) -> tuple[npt.NDArray[np.intp], list[str]
 
 
 def _middle(j: int, column: PageColumn, rows: Array) -> dict[str, Any] | None:
-    """Return what rows have in a column; None for text and where all are missing."""
+    """Return statistics of rows in a column; None for text or if all values are missing."""
     known = rows[~column.missing[rows]]
     if column.kind == "text" or len(known) == 0:
         return None

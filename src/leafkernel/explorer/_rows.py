@@ -1,4 +1,4 @@
-"""Predictions, neighbors and reasons of the training rows, or of new ones."""
+"""Predictions, neighbors and explanations of the rows of a page."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from leafkernel.proximity import ForestProximity
 
 Array = npt.NDArray[Any]
 
-# Shares of more classes than these are not shown one by one.
+# Largest number of classes whose shares are shown.
 _MOST_SHARES = 20
 
 
 @dataclass(frozen=True)
 class PageRows:
-    """What the forest says of r rows."""
+    """Results for r rows."""
 
-    judgement: Judgement  # their targets and predictions
-    outliers: Array  # scores (r,); NaN for new rows
-    neighbors: npt.NDArray[np.int64]  # training rows (r, k); -1 where there are no more
-    proximity: Array  # to each of them (r, k)
-    makers: Array | None  # how many training rows have some proximity (r,); None: not counted
-    reasons: Reasons | None = None  # why neighbors are; None: the forest does not tell its splits
+    judgement: Judgement  # targets and predictions
+    outliers: Array  # outlier scores (r,); NaN for new rows
+    neighbors: npt.NDArray[np.int64]  # training rows (r, k); -1 if there are no more
+    proximity: Array  # proximities to the neighbors (r, k)
+    makers: Array | None  # number of training rows with some proximity (r,); None: not counted
+    reasons: Reasons | None = None  # why neighbors are similar; None if splits cannot be read
 
     @classmethod
     def of(
         cls, prox: ForestProximity, judgement: Judgement, outliers: Array | None, k: int, X: Any
     ) -> PageRows:
-        """Return what the forest says of the training rows, or of new ones: those of X."""
+        """Return the results for the training rows, or for the new rows X."""
         judgement = judgement if X is None else judgement.of_new(prox, X)
         if outliers is None:
             outliers = np.full(len(judgement.target), np.nan)
@@ -45,7 +45,7 @@ class PageRows:
         return cls(judgement, outliers, neighbors, proximity, count_makers(prox, X))
 
     def explained(self, prox: ForestProximity, trees: Any, n_features: int, X: Any) -> PageRows:
-        """Return the same rows with reasons, if there are trees to read them from."""
+        """Return the same rows with reasons, if the splits of the trees can be read."""
         if trees is None:
             return self
         known = np.maximum(self.neighbors, 0)
@@ -53,7 +53,7 @@ class PageRows:
         return replace(self, reasons=reasons)
 
     def followed_by(self, new: PageRows | None) -> PageRows:
-        """Return these rows and the new ones after them."""
+        """Return these rows with the new rows appended."""
         if new is None:
             return self
         names = ("outliers", "neighbors", "proximity", "makers", "reasons")
@@ -61,7 +61,7 @@ class PageRows:
         return PageRows(self.judgement.followed_by(new.judgement), *joined)
 
     def describe(self, blob: Blob, target_name: str, n_trees: int) -> dict[str, Any]:
-        """Put the rows into a blob, and return what its header says of them."""
+        """Add the rows to a blob, and return their header."""
         judged = self.judgement
         columns = {
             "target": judged.column(target_name, judged.target),
@@ -102,7 +102,7 @@ class PageRows:
 
 
 def _join(first: Any, second: Any) -> Any:
-    """Return arrays, or tuples of arrays, one after the other; None if one of them is not known."""
+    """Concatenate arrays or tuples of arrays; None if one of them is None."""
     if first is None or second is None:
         return None
     if isinstance(first, tuple):

@@ -1,4 +1,4 @@
-"""Why each row is like its neighbors: what ``explain_pair`` tells of one pair, of all at once."""
+"""Explain why rows are similar to their neighbors: ``explain_pair`` for many pairs at once."""
 
 from __future__ import annotations
 
@@ -18,21 +18,20 @@ from leafkernel.tasks._paths import TreePaths
 
 Array = npt.NDArray[Any]
 
-# Bits that are added up at once, so that they take little memory: rows × neighbors × features.
+# Size of a block (rows × neighbors × features), which limits the memory.
 _BITS_AT_ONCE = 1 << 23
-# Parts of the trees that threads share. Their number is fixed, so that results do not depend on the
-# number of threads.
+# Number of groups of trees. It is fixed, so that results do not depend on the number of threads.
 _SHARES = 8
 
 
 class Reasons(NamedTuple):
-    """The features that decide most that rows are like their neighbors."""
+    """The most important features for the similarity of rows to their neighbors."""
 
-    # Features on the shared paths, the one that decides most first; -1 where there are no more.
+    # Features on the common paths, the largest share first; -1 if there are no more.
     features: npt.NDArray[np.int64]  # (n, k, m)
-    # How much each decides, as in :func:`leafkernel.tasks.explain_pair`.
+    # Share of each feature, as in ``explain_pair``.
     shares: npt.NDArray[np.float32]  # (n, k, m)
-    trees: npt.NDArray[np.int64]  # (n, k), in how many trees the two share a leaf
+    trees: npt.NDArray[np.int64]  # (n, k), number of trees in which the two share a leaf
 
 
 def explain_neighbors(
@@ -44,27 +43,27 @@ def explain_neighbors(
     most: int = 3,
     X: Any = None,
 ) -> Reasons:
-    """Return the features that decide most that samples are like these neighbors.
+    """Return the most important features for the similarity of samples to their neighbors.
 
     Parameters
     ----------
     prox : ForestProximity
         A fitted proximity.
     trees : sequence of Tree
-        Its trees, as ``read_trees`` gives them.
+        Its trees, as returned by ``read_trees``.
     neighbors : ndarray of int64 of shape (n, k)
-        Training samples for each sample.
+        Neighbors of each sample among the training samples.
     n_features : int
-        Number of features that the trees split on.
+        Number of features of the trees.
     most : int, default=3
-        How many features to name for a pair.
+        Largest number of features for a pair.
     X : {array-like, sparse matrix, dataframe} of shape (n, n_features), default=None
-        The samples, taken as new. By default they are the training samples.
+        The samples, treated as new data. By default, the training samples.
 
     Returns
     -------
     Reasons
-        Features and what they decide.
+        Features and their shares.
     """
     n, k = neighbors.shape
     m = min(most, n_features)
@@ -104,7 +103,7 @@ def _bits(
 ) -> tuple[Array, Array]:
     """Return the bits of each feature for each pair, (r, k, p), and the number of shared trees.
 
-    Both count some of the trees, given as groups of columns.
+    Both are for some of the trees, given as groups of columns.
     """
     kernel, stats = inside.kernel, inside.stats
     k = neighbors.shape[1]

@@ -1,4 +1,4 @@
-"""A report: all that a page shows of a forest and its training rows."""
+"""Build the report that an interactive page shows."""
 
 from __future__ import annotations
 
@@ -32,26 +32,40 @@ from leafkernel.tasks._base import check_proximity, check_same_samples, without_
 
 Array = npt.NDArray[Any]
 
-#: Most rows that a page shows.
+#: Largest number of rows on a page.
 MOST_ROWS = 100_000
 
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """A page about a forest and its training rows. Show it in a notebook, or save it.
+    """An interactive page about a forest and its training rows, returned by ``build_report``.
+
+    A notebook shows it as the result of a cell. Use ``save`` to write it to a file.
 
     Attributes
     ----------
     title : str
-        What it is about.
+        Title of the page.
     score_text : str
-        How well the rows predict each other, in one line.
+        Score of the predictions, in one line.
     n_rows : int
-        Rows on the page.
+        Number of training rows on the page.
     data : str
-        All that the page shows, packed.
+        The data of the page, compressed and encoded.
     judgement : Judgement
-        What the rows predict of each other.
+        Targets and predictions of the training rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from leafkernel import ForestProximity
+    >>> from leafkernel.explorer import build_report
+    >>> X, y = load_iris(return_X_y=True)
+    >>> prox = ForestProximity(RandomForestClassifier(50, random_state=0)).fit(X, y)
+    >>> report = build_report(prox, X, title="iris", method="pca")
+    >>> report.html().startswith("<!doctype html>")
+    True
     """
 
     title: str
@@ -61,12 +75,12 @@ class Report:
     judgement: Judgement
 
     def html(self) -> str:
-        """Return the page.
+        """Return the page as HTML.
 
         Returns
         -------
         str
-            One HTML document that needs nothing else, and no network.
+            A complete HTML document that works offline.
         """
         return make_page(self.title, self.data)
 
@@ -76,7 +90,7 @@ class Report:
         Parameters
         ----------
         path : str or path-like
-            The file to write. It is replaced only when the page is complete.
+            The file to write. An existing file is replaced when the page is complete.
 
         Returns
         -------
@@ -121,54 +135,57 @@ def build_report(
     random_state: int = 0,
     on_step: Callable[[str], None] | None = None,
 ) -> Report:
-    """Make a page on which a person sees the training rows as the forest does.
+    """Build an interactive page that shows the training rows and their proximities.
+
+    Use it to explore a table, or to show a model to others. The page has a map of the rows, the
+    neighbors of each row, predictions, outliers, prototypes and columns. It is one HTML file that
+    works offline.
 
     Parameters
     ----------
     prox : ForestProximity
-        A fitted proximity. With "gap", the shares of the neighbors on the page are exactly those
-        of the forest's out-of-bag predictions. Of a boosted model with any scheme, the page shows
-        the training rows that push its scores up and down; with "gradient", neighbors and map are
-        those of "kerf".
+        A fitted proximity. With "gap", the proximities on the page are the exact shares of the
+        out-of-bag predictions. For a boosted model with any scheme, the page shows the training
+        rows that push its scores up and down. With "gradient", neighbors and map use "kerf".
     X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
-        The training data of ``prox``.
+        The training samples of ``prox``.
     y : array-like of shape (n,), default=None
-        The targets: classes or numbers. By default those that ``prox`` was fitted on.
+        The targets: classes or numbers. By default, those that ``prox`` was fitted on.
     shown : dataframe of shape (n, d), default=None
-        The rows as people know them, if the forest was given something else. Defaults to X.
+        The rows in readable form, if X is encoded. Defaults to X.
     ids : array-like of shape (n,), default=None
-        Names of the rows. Defaults to the labels in the index of X or ``shown``, and to the
-        positions of the rows if there is no index or if it only counts the rows.
+        Names of the rows. Defaults to the index of X or ``shown``, or to the positions of the rows
+        if there is no index or if it only counts the rows.
     id_name : str, default=""
-        What these names are. Defaults to the name of the index, or "row".
+        Name of the ids. Defaults to the name of the index, or "row".
     positions : array-like of shape (n,), default=None
-        Row numbers to show beside the names. Defaults to the positions in X.
+        Row numbers to show. Defaults to the positions in X.
     X_new : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
         New rows to show on the map, with their predictions and neighbors.
     shown_new : dataframe of shape (m, d), default=None
-        The new rows as people know them. Needed if ``shown`` is given.
+        The new rows in readable form. Required if ``shown`` is given.
     ids_new : array-like of shape (m,), default=None
-        Names of the new rows. Defaults as ``ids`` does.
+        Names of the new rows. The default is the same as for ``ids``.
     title : str, default=""
-        Title of the page. By default it is made from the forest.
+        Title of the page. By default, it is derived from the target and the forest.
     target_name : str, default=""
         Name of the target. Defaults to the name of y, or "target".
     notes : iterable of str, default=()
-        What a reader should know about the data.
+        Notes on the data to show on the page.
     method : str, default="auto"
-        How to draw the map: "umap", "tsne", "phate", "pca", "spectral", "diffusion" or "mds". By
-        default UMAP if umap-learn is installed and there are 30 rows, else principal components.
+        Method that draws the map: "umap", "tsne", "phate", "pca", "spectral", "diffusion" or "mds".
+        "auto" is "umap" if umap-learn is installed and there are at least 30 rows, else "pca".
     n_neighbors : int, default=10
-        Neighbors to show for a row.
+        Number of neighbors to show for each row.
     random_state : int, default=0
-        Seed of the map. Above 20,000 rows UMAP runs on all threads and results vary.
+        Seed of the map. For more than 20,000 rows, UMAP runs on all threads and results vary.
     on_step : callable, default=None
-        Called with the name of each step as it begins.
+        Called with the name of each step when it starts.
 
     Returns
     -------
     Report
-        The page: ``save`` it, or show it in a notebook.
+        The page. Show it in a notebook, or call its ``save``.
 
     Examples
     --------
@@ -194,36 +211,36 @@ def build_report(
     step = on_step or (lambda _: None)
     boosted, prox = prox, with_similarities(prox)
 
-    step("predictions of each row by the others")
+    step("predicting each row from the others")
     others = without_self(prox)
     judgement = Judgement.of(others, y)
     trees, feature_names = read_splits(prox)
     table = PageTable.of(prox, X, shown, feature_names)
     columns = table.columns
-    if X_new is not None:  # with the categories of new rows, too
+    if X_new is not None:  # include the categories of new rows
         shown_new = X_new if shown is None else shown_new
         columns = table.followed_by(shown_new, n_new, by_name=shown is not None)
-    step("outliers and prototypes")
+    step("finding outliers and prototypes")
     outliers = outlier_scores(others, judgement.target, X=X)
     typical = prototypes(others, judgement, columns)
-    step("nearest rows")
+    step("finding neighbors")
     k = min(n_neighbors, n - 1)
     rows = PageRows.of(others, judgement, outliers, k, None)
-    routed = Inside.of(others).route_if_given(X_new)  # once for all
+    routed = Inside.of(others).route_if_given(X_new)
     new = None if routed is None else PageRows.of(others, judgement, None, k, routed)
-    step("reasons for similarity")
+    step("explaining similarities")
     rows = rows.explained(others, trees, len(feature_names), None)
     if new is not None:
         new = new.explained(others, trees, len(feature_names), routed)
     contributions, refused = find_contributions(boosted, k, routed, step)
-    step("map")
+    step("drawing the map")
     chosen, points = draw_map(prox, X, method, random_state, routed)
 
-    step("page")
+    step("building the page")
     blob = Blob()
     given = getattr(y, "name", None)
     name = target_name or (str(given) if isinstance(given, (str, int)) else "target")
-    title = title or f"{name}, as {name_forest(prox)} sees it"
+    title = title or f"{name}: {name_forest(prox)}"
     score = judgement.score()
     names = RowNames.of(n, X, shown, ids=ids, name=id_name, positions=positions)
     new_names = None
@@ -266,15 +283,15 @@ def _check_rows(prox: ForestProximity, X: Any, y: Any, **given: Any) -> int:
     _check_lengths(n, y=y, **given)
     if y is None:
         raise ValueError(
-            "a page shows how the forest predicts, but the proximity was fitted without targets; "
-            "pass y."
+            "y is required, because the proximity was fitted without targets. Pass the targets of "
+            "the training rows."
         )
     if n < 3:
-        raise ValueError(f"a page needs at least 3 rows; the proximity was fitted on {n}.")
+        raise ValueError(f"X has {n} rows, but a page needs at least 3 rows.")
     if n > MOST_ROWS:
         raise ValueError(
-            f"a page shows at most {MOST_ROWS:,} rows, but the proximity was fitted on {n:,}; fit "
-            "it on a random sample of them."
+            f"X has {n:,} rows, but a page shows at most {MOST_ROWS:,}. Fit the proximity on a "
+            "random sample of the rows."
         )
     return n
 
@@ -284,18 +301,18 @@ def _check_new_rows(n: int, X_new: Any, shown: Any, **given: Any) -> int:
     if X_new is None:
         for name, values in given.items():
             if values is not None:
-                raise ValueError(f"{name} is given, but X_new is not. Give both or neither.")
+                raise ValueError(f"{name} requires X_new. Pass both or neither.")
         return 0
     m = X_new.shape[0] if hasattr(X_new, "shape") else len(X_new)
     if m == 0:
-        raise ValueError("X_new has no rows. Leave it out if there are no new rows.")
+        raise ValueError("X_new has no rows. Omit it if there are no new rows.")
     if n + m > MOST_ROWS:
         raise ValueError(
-            f"X_new has {m:,} rows, and there are {n:,} training rows. A page shows at most "
-            f"{MOST_ROWS:,} rows; give fewer."
+            f"X_new has {m:,} rows, and there are {n:,} training rows, but a page shows at most "
+            f"{MOST_ROWS:,} rows. Pass fewer rows."
         )
     if shown is not None and given["shown_new"] is None:
-        raise ValueError("shown_new is missing. It is needed because shown is given.")
+        raise ValueError("shown_new is required, because shown is given.")
     _check_lengths(m, **given)
     return int(m)
 

@@ -1,13 +1,12 @@
-"""Pictures of what a forest finds alike: embeddings, proximities, outliers, contributions.
+"""Plots of proximities, embeddings, neighbors, outliers, prototypes and imputed values.
 
-Every function draws on ``ax``, or on a new figure where there is none, and returns the Axes; where
-a picture has several panels they are the ``child_axes`` of what is returned. Nothing is shown and
-no setting of matplotlib is changed. matplotlib is only imported when something is drawn
-(``leafkernel[plot]``).
+Each function draws on ``ax``, or on a new figure if it is None, and returns the Axes. If a plot has
+several panels, they are the ``child_axes`` of the returned Axes. The functions do not call
+``plt.show()`` and do not change the settings of matplotlib, which is imported only when something
+is drawn (``leafkernel[plot]``).
 
-Whatever colors samples is read as follows: text, booleans, and whole numbers of at most 20 kinds
-are classes, in colors that the color-blind can tell apart (up to 8 of them); other numbers are
-numbers, and get a color bar.
+Text, booleans and whole numbers with at most 20 different values are colored as classes. The colors
+are color-blind safe for up to 8 classes. Other numbers are colored with a color bar.
 """
 
 from leafkernel.plots.contributions import plot_contributions

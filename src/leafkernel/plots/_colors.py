@@ -1,4 +1,4 @@
-"""What samples are colored by, and the legend that says so."""
+"""Colors of samples, and legends."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 
 from leafkernel.plots._style import Array, check_same_length, matplotlib, short
 
-# Okabe and Ito's palette with grey for black, the colors that stand out on white first.
+# The palette of Okabe and Ito with gray instead of black, the most visible on white first.
 OKABE_ITO = (
     *("#0072B2", "#E69F00", "#009E73", "#D55E00"),
     *("#56B4E9", "#CC79A7", "#999999", "#F0E442"),
 )
-# Whole numbers of more kinds than this are numbers, not classes.
+# Whole numbers with more different values are not classes.
 MOST_CLASSES = 20
-# Past this many, a legend beside the points would hide them.
+# A legend with more entries is placed outside, because it would hide points.
 _INSIDE = 6
-# Past this many, a legend would be longer than its picture.
+# A legend with more entries is omitted, because it would be longer than the plot.
 _MOST_ENTRIES = 60
 _ENTRIES_A_COLUMN = 20
 _MANY_POINTS = 2000
@@ -26,16 +26,16 @@ _MANY_POINTS = 2000
 
 @dataclass(frozen=True)
 class Target:
-    """Classes or numbers of samples, as colors.
+    """Classes or numbers of samples, and their colors.
 
     Attributes
     ----------
     values : ndarray of shape (n,)
-        Codes of classes, or numbers.
-    classes : ndarray of shape (k,), or None where values are numbers
-        The classes, sorted.
+        Class codes or numbers.
+    classes : ndarray of shape (k,) or None
+        The sorted classes; None for numbers.
     label : str
-        What to call it.
+        Name for the legend.
     low, high : float
         Range of the numbers.
     """
@@ -48,7 +48,7 @@ class Target:
 
     @classmethod
     def of(cls, y: Any, n_samples: int, *, name: str = "y", what: str = "samples") -> Target:
-        """Read y, or None, which makes all samples of one class."""
+        """Read y. If it is None, all samples have the same class."""
         if y is None:
             return cls(np.zeros(n_samples, dtype=np.intp), np.array(["samples"]), "")
         label = str(getattr(y, "name", None) or "target")
@@ -56,17 +56,19 @@ class Target:
         if values.ndim == 2 and values.shape[1] == 1:
             values = values.ravel()
         if values.ndim != 1:
-            raise ValueError(f"{name} must hold one value for each sample; got {values.shape}.")
+            raise ValueError(
+                f"{name} must have one value for each sample; got shape {values.shape}."
+            )
         check_same_length(name, values, n_samples, what)
         if values.dtype.kind == "f" and not np.isfinite(values).all():
-            raise ValueError(f"{name} holds NaN or infinity; leave those samples out.")
+            raise ValueError(f"{name} has NaN or infinity. Leave out these samples.")
         if _are_numbers(values):
             return cls(values.astype(float), None, label, float(values.min()), float(values.max()))
         try:
             classes, codes = np.unique(values, return_inverse=True)
         except TypeError as error:
             raise TypeError(
-                f"{name} holds labels that cannot be sorted ({error}); make text of them all."
+                f"{name} has labels that cannot be sorted ({error}). Convert them to text."
             ) from error
         return cls(codes.astype(np.intp), classes, label)
 
@@ -84,13 +86,13 @@ class Target:
             return np.asarray(colors.to_rgba_array(["#4a6274"]))
         if k <= len(OKABE_ITO):
             return np.asarray(colors.to_rgba_array(OKABE_ITO[:k]))
-        if k <= MOST_CLASSES:  # tab20 holds pairs: the ten dark ones first
+        if k <= MOST_CLASSES:  # tab20 has pairs of colors; use the ten dark ones first
             pairs = colors.to_rgba_array(maps.ScalarMappable(cmap="tab20").cmap.colors)
             return np.concatenate([pairs[::2], pairs[1::2]])[:k]
         return np.asarray(maps.ScalarMappable(cmap="turbo").cmap(np.linspace(0.03, 0.97, k)))
 
     def mappable(self) -> Any:
-        """Return what maps numbers to colors."""
+        """Return a mappable from numbers to colors."""
         norm = matplotlib("colors").Normalize(self.low, self.high)
         return matplotlib("cm").ScalarMappable(norm, "viridis")
 
@@ -101,7 +103,7 @@ class Target:
         return np.asarray(self.palette[self.values])
 
     def handles(self) -> list[Any]:
-        """Return an entry of a legend for each class."""
+        """Return a legend entry for each class."""
         if self.classes is None or not self.label:
             return []
         return [
@@ -110,7 +112,7 @@ class Target:
         ]
 
     def colorbar(self, ax: Any) -> None:
-        """Draw the color bar of numbers beside an Axes."""
+        """Draw a color bar of numbers beside an Axes."""
         bar = ax.figure.colorbar(self.mappable(), ax=ax, label=self.label, aspect=30, pad=0.02)
         bar.outline.set_visible(False)
 
@@ -123,7 +125,7 @@ def _are_numbers(values: Array) -> bool:
 
 
 def marker(shape: str, color: Any, label: str, *, size: float, edge: Any = "none") -> Any:
-    """Return an entry of a legend."""
+    """Return a legend entry."""
     line = matplotlib("lines").Line2D
     return line(
         [], [], linestyle="", marker=shape, color=color, label=label, markersize=size,
@@ -132,7 +134,7 @@ def marker(shape: str, color: Any, label: str, *, size: float, edge: Any = "none
 
 
 def draw_legend(ax: Any, handles: list[Any], n_points: int, *, above: bool = False) -> None:
-    """Draw a legend where it hides nothing: beside the points if they are few, else outside."""
+    """Draw a legend: inside of the plot if there are few points and entries, else outside."""
     if not handles or len(handles) > _MOST_ENTRIES:
         return
     options: dict[str, Any] = {"frameon": False, "handletextpad": 0.3}

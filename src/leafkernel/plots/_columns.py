@@ -1,4 +1,4 @@
-"""Columns of the samples, by name: numbers or categories, whatever table holds them."""
+"""Read the columns of samples as numbers or categories."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Column:
     Attributes
     ----------
     name : str
-        Its name.
+        Name of the column.
     values : ndarray of shape (n,)
-        Numbers, NaN where missing; or categories as objects.
+        Numbers (NaN if missing), or categories as objects.
     missing : ndarray of bool of shape (n,)
-        Which are missing.
+        Mask of missing values.
     is_category : bool
         Whether values are categories.
     """
@@ -36,7 +36,7 @@ class Column:
 
     @property
     def spread(self) -> float:
-        """Standard deviation of the numbers, 1 where there is none."""
+        """Standard deviation of the numbers, or 1 if it is zero."""
         found = self.values[~self.missing].astype(float)
         spread = float(found.std()) if len(found) else 0.0
         return spread if spread > 0 else 1.0
@@ -49,11 +49,11 @@ class Column:
 
 
 class Columns:
-    """The features of samples, read when they are asked for."""
+    """The features of samples, read on demand."""
 
     def __init__(self, X: Any, name: str = "X") -> None:
         if issparse(X):
-            raise TypeError(f"{name} is sparse; give the columns to draw as an array.")
+            raise TypeError(f"{name} is sparse. Pass the columns to draw as a dense array.")
         self._table = read_table(X, mixed=True, estimator="leafkernel.plots")
         self.shape: tuple[int, int] = self._table.shape
         self.names = column_names(X) or [f"x{j}" for j in range(self.shape[1])]
@@ -72,19 +72,20 @@ class Columns:
             if isinstance(feature, (int, np.integer)) and not isinstance(feature, bool):
                 if not 0 <= feature < self.shape[1]:
                     raise ValueError(
-                        f"{what} must lie between 0 and {self.shape[1] - 1}; got {feature}."
+                        f"{what} must be between 0 and {self.shape[1] - 1}; got {feature}."
                     )
                 found.append(int(feature))
             elif str(feature) in self.names:
                 found.append(self.names.index(str(feature)))
             else:
                 raise ValueError(
-                    f"{what} names {feature!r}, but the columns are {shorten(self.names, 10)}."
+                    f"{what}={feature!r} is not a column. The columns are "
+                    f"{shorten(self.names, 10)}."
                 )
         return found
 
     def rename(self, names: Any) -> None:
-        """Take other names for the columns."""
+        """Set the names of the columns."""
         if names is None:
             return
         if len(names) != self.shape[1]:

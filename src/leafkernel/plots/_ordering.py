@@ -1,4 +1,4 @@
-"""Orders of samples in which the structure of P shows, and bins of them."""
+"""Order samples so that similar ones are adjacent, and divide them into bins."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from leafkernel.tasks.embedding._spectrum import top_eigenpairs
 
 Rows = npt.NDArray[np.int64]
 
-# Coordinates that samples are ordered by.
+# Number of coordinates for the order.
 _COORDINATES = 10
-# Up to here all eigenvectors take no longer than a few.
+# Up to this many samples, computing all eigenvectors is as fast as computing a few.
 _DENSE_ROWS = 300
-# Past this many samples, centres of clusters are ordered, and then the samples of each.
+# For more samples, cluster centers are ordered first, and then the samples of each cluster.
 _MOST_LEAVES = 300
 _CLUSTERS = 100
 _ROWS_A_CLUSTER = 30
-# The least share of a picture that a class gets, if it has the samples.
+# Smallest share of the plot for a class with enough samples.
 _LEAST_SHARE = 0.04
 
 
 def coordinates(prox: ForestProximity) -> Array:
-    """Return coordinates of the training samples in which similar ones are close, shape (n, k).
+    """Return coordinates of the training samples that place similar ones close, shape (n, k).
 
-    They are the leading eigenvectors of P, or of (P + Pᵀ)/2, centered, each times the root of its
-    eigenvalue.
+    They are the leading eigenvectors of the centered P, or (P + Pᵀ)/2, each multiplied by the
+    square root of its eigenvalue.
     """
     n = prox.n_samples_fit_
     adjoint = None if Inside.of(prox).is_symmetric else prox.operator().T
@@ -45,7 +45,7 @@ def coordinates(prox: ForestProximity) -> Array:
             out = (out + np.asarray(adjoint @ V)) / 2
         return np.asarray(out - out.mean(axis=0))
 
-    # Few products with many vectors: a scheme without maps computes all of P for each product.
+    # Use few products with many vectors, because some schemes compute all of P for each product.
     solver = "dense" if n <= _DENSE_ROWS else "randomized"
     k = max(1, min(_COORDINATES, n - 1))
     values, vectors = top_eigenpairs(centered, n, k, solver=solver, random_state=SEED)
@@ -53,7 +53,7 @@ def coordinates(prox: ForestProximity) -> Array:
 
 
 def seriate(points: Array) -> Rows:
-    """Return an order of points in which neighbors are close, shape (n,)."""
+    """Return an order in which adjacent points are close to each other, shape (n,)."""
     n = len(points)
     if n <= 2:
         return np.arange(n)
@@ -62,7 +62,7 @@ def seriate(points: Array) -> Rows:
         return np.asarray(leaves_list(tree), dtype=np.int64)
     k = _CLUSTERS
     some = np.random.default_rng(SEED).permutation(n)[: _ROWS_A_CLUSTER * k]
-    with warnings.catch_warnings():  # of points that repeat, and of stopping early
+    with warnings.catch_warnings():  # duplicate points and early stopping are fine here
         warnings.simplefilter("ignore", ConvergenceWarning)
         found = KMeans(k, n_init=1, max_iter=20, random_state=SEED).fit(points[some])
     centers, labels = found.cluster_centers_, found.predict(points)
@@ -70,29 +70,29 @@ def seriate(points: Array) -> Rows:
     order = []
     for place, cluster in enumerate(chain):
         members = np.flatnonzero(labels == cluster)
-        # From the centre before to the centre after.
+        # Order the members from the previous center to the next one.
         way = centers[chain[min(place + 1, k - 1)]] - centers[chain[max(place - 1, 0)]]
         order.append(members[np.argsort(points[members] @ way, kind="stable")])
     return np.concatenate(order)
 
 
 def by_class(points: Array, codes: Array) -> Rows:
-    """Return the samples class by class, those of a class by likeness."""
+    """Return the samples sorted by class, and by similarity within each class."""
     members = [np.flatnonzero(codes == c) for c in range(int(codes.max()) + 1)]
     return np.concatenate([rows[seriate(points[rows])] for rows in members])
 
 
 def bin_edges(sizes: Array, n_bins: int) -> Rows:
-    """Return the edges of about ``n_bins`` bins of ordered samples, none across two groups.
+    """Return the edges of about ``n_bins`` bins of ordered samples. Bins do not cross groups.
 
-    Groups get bins by their size, but small ones at least a share that can be seen.
+    The number of bins of a group depends on its size, but small groups get enough to be visible.
 
     Parameters
     ----------
     sizes : ndarray of int of shape (k,)
         Size of each group.
     n_bins : int
-        Number of bins; no more are made than there are samples.
+        Number of bins, but at most the number of samples.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The training rows that push the score of a boosted model up and down."""
+"""Plot the contributions of training rows to the score of a boosted model."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from leafkernel.tasks.explanation import explain_prediction
 from leafkernel.tasks.score_explanation import ScoreExplanation
 
 _UP, _DOWN = "#D55E00", "#0072B2"
-# The side of the shorter bars has at least so much of the other's room, for texts.
+# The side with the shorter bars has at least this share of the other side, for texts.
 _LEAST_ROOM = 0.55
-# The number at the end of a bar takes so much of all bars together.
+# The width of the number at the end of a bar, as a share of the total width of the bars.
 _TEXT_ROOM = 0.15
 
 
@@ -32,35 +32,34 @@ def plot_contributions(
     title: str | None = None,
     ax: Any = None,
 ) -> Any:
-    """Draw the training rows that push the score of a boosted model up and down.
+    """Plot the training rows that push the score of a boosted model up and down.
 
-    Bars are contributions to the raw score: to the right where a row pushes it up, to the left
-    where a row pushes it down. The base score and the contributions of all rows, shown or not, add
-    up to the score, which is in the title.
+    Use it to explain a prediction of a boosted model. Bars are contributions to the raw score. Bars
+    to the right push the score up, and bars to the left push it down. The title shows the score,
+    which is the base score plus the contributions of all rows, shown or not.
 
     Parameters
     ----------
     prox : ForestProximity or ScoreExplanation
-        A proximity fitted with the scheme "gradient", or what
-        :func:`leafkernel.tasks.explain_prediction` returned for one.
+        A proximity fitted with the scheme "gradient", or the result of
+        ``leafkernel.tasks.explain_prediction`` for one.
     x : {array-like, dataframe} of shape (1, n_features) or (n_features,), default=None
-        A new sample.
+        A new sample. Pass either ``x`` or ``row``.
     row : label, default=None
-        Instead of x, a training sample: its label in the index of the data frame that ``prox`` was
-        fitted on, or its position if there was none.
+        A training sample: its label in the index of the training data frame, or its position.
     y : array-like of shape (n_samples,), default=None
-        Targets of the training samples. By default those that ``prox`` was fitted on.
+        Targets of the training samples. By default, those that ``prox`` was fitted on.
     n : int, default=10
-        How many rows to draw of either direction.
+        Number of rows to draw in each direction.
     title : str, default=None
-        Title. By default it says how the score adds up.
+        Title of the plot. By default, it shows the sum that makes up the score.
     ax : matplotlib Axes, default=None
-        Where to draw.
+        Axes to draw on. By default, a new figure is created.
 
     Returns
     -------
     matplotlib Axes
-        Where it was drawn.
+        The Axes with the plot.
 
     Examples
     --------
@@ -78,7 +77,7 @@ def plot_contributions(
     n = check_count("n", n)
     if isinstance(prox, ScoreExplanation):
         if x is not None or row is not None or y is not None:
-            raise ValueError("x, row and y belong to a proximity; an explanation has its own.")
+            raise ValueError("x, row and y cannot be combined with a ScoreExplanation. Omit them.")
         found = prox
     else:
         _check_scheme(check_proximity(prox))
@@ -89,9 +88,11 @@ def plot_contributions(
     up, down = np.flatnonzero(adds > 0)[:n], np.flatnonzero(adds < 0)[-n:]
     shown = np.r_[up, down]
     if not len(shown):
-        raise ValueError(f"no training row contributes to the score of {found.sample}.")
+        raise ValueError(
+            f"the score of {found.sample} has no contributions of training rows to draw."
+        )
     ax = check_axes(ax, (7.2, 0.27 * len(shown) + 1.7))
-    # A gap between the two directions, where there are both.
+    # Leave a gap between the two directions.
     places = np.arange(len(shown)) + np.r_[np.zeros(len(up)), np.full(len(down), 0.6)]
     ax.barh(places, adds[shown], color=np.where(adds[shown] > 0, _UP, _DOWN), height=0.74)
     _set_limits(ax, adds[shown])
@@ -110,7 +111,7 @@ def plot_contributions(
             is_up = word == "up"
             rows = f"{count:,} rows push {word}" if count > 1 else f"1 row pushes {word}"
             ax.annotate(
-                f"{rows}\n{_signed(total, digits)} in all",
+                f"{rows}\n{_signed(total, digits)} in total",
                 (0, places[: len(up)].mean() if is_up else places[len(up) :].mean()),
                 (-10 if is_up else 10, 0), textcoords="offset points", va="center",
                 ha="right" if is_up else "left", fontsize=9, color=_UP if is_up else _DOWN,
@@ -133,14 +134,14 @@ def plot_contributions(
 def _check_scheme(prox: ForestProximity) -> None:
     if prox.scheme_.name != "gradient":
         raise ValueError(
-            f"plot_contributions draws contributions to the score of a boosted model, but "
-            f"weight_scheme={prox.scheme_.name!r} gives similarities. Use 'gradient', for example "
-            "prox.reweigh('gradient'), or draw plot_neighbors."
+            f"weight_scheme={prox.scheme_.name!r} cannot be used with plot_contributions, because "
+            "its proximities are similarities, not contributions to a score. Use 'gradient', for "
+            "example prox.reweigh('gradient'), or plot_neighbors."
         )
 
 
 def _set_limits(ax: Any, adds: Any) -> None:
-    """Leave room for the numbers at the ends of bars, and for a text beside the shorter ones."""
+    """Set the limits, with room for the numbers at the ends of bars and for the texts."""
     right, left = max(float(adds.max()), 0.0), max(float(-adds.min()), 0.0)
     room, text = _LEAST_ROOM * max(left, right), _TEXT_ROOM * (left + right)
     ax.set_xlim(-max(left + text, room), max(right + text, room))
@@ -151,7 +152,7 @@ def _signed(value: float, digits: int) -> str:
 
 
 def _minus(text: str) -> str:
-    """Return a text with the sign for minus that matplotlib writes at axes."""
+    """Return a text with the minus sign that matplotlib uses on axes."""
     return re.sub(r"(?<=\s)-(?=[\s\d])|^-(?=\d)", "\N{MINUS SIGN}", text)
 
 

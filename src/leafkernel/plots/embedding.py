@@ -1,4 +1,4 @@
-"""Samples where an embedding puts them."""
+"""Plot an embedding."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from leafkernel.plots._style import (
     shuffled,
 )
 
-# Rows that are pointed out are numbered only while the numbers can be read.
+# Largest number of highlighted rows to label with their numbers.
 _MOST_NUMBERED = 12
 
 
@@ -39,40 +39,42 @@ def plot_embedding(
     title: str | None = None,
     ax: Any = None,
 ) -> Any:
-    """Draw samples by their coordinates, colored by class or by number.
+    """Plot the coordinates of samples, colored by class or by number.
 
-    Points are drawn in a shuffled order, so that no class covers the others.
+    Use it to draw the result of ``LeafEmbedding`` or ``LeafPCA``. Points are drawn in a random
+    order, so that no class covers the others.
 
     Parameters
     ----------
     embedding : array-like of shape (n, k), or a fitted LeafEmbedding or LeafPCA
-        Coordinates of the samples, two or more.
+        Coordinates of the samples, with at least two columns.
     y : array-like of shape (n,), default=None
-        Classes or numbers to color by.
+        Classes or numbers for the colors.
     prototypes : Prototypes, ClassPrototypes, dict or array-like of int, default=None
-        Samples to draw larger, with a ring.
+        Samples to draw larger, with a black edge.
     new : array-like of shape (m, k), default=None
         Coordinates of new samples, drawn as triangles.
     y_new : array-like of shape (m,), default=None
         Their classes or numbers.
     highlight : array-like of int or mask of shape (n,), default=None
-        Samples to circle; up to 12 of them are numbered.
+        Samples to circle. Up to 12 samples are labeled with their row numbers.
     components : tuple of two int, default=(0, 1)
-        Which coordinates to draw.
+        The coordinates to draw.
     size, alpha : float, default=None
-        Area of a point in points², and its opacity. By default by the number of points and the
-        size of the Axes.
+        Area of a point in points², and its opacity. By default, they depend on the number of points
+        and the size of the Axes.
     legend : bool, default=True
         Whether to draw the legend or the color bar.
     title : str, default=None
-        Title.
+        Title of the plot.
     ax : matplotlib Axes, default=None
-        Where to draw.
+        Axes to draw on. By default, a new figure is created.
 
     Returns
     -------
     matplotlib Axes
-        With the collections "samples", "new", "prototypes" and "highlight" (their ``gid``).
+        The Axes with the plot. Its collections have the ``gid`` "samples", "new", "prototypes" and
+        "highlight".
 
     Examples
     --------
@@ -90,7 +92,7 @@ def plot_embedding(
     others = None if new is None else _coordinates("new", new, components)
     n = len(points)
     if y_new is not None and (others is None or y is None):
-        raise ValueError("y_new is for the samples in new, and needs y; give all three.")
+        raise ValueError("y_new requires new and y. Pass all three.")
     target, target_new = _targets(y, y_new, n, 0 if others is None else len(others))
     ringed = None if prototypes is None else check_rows("prototypes", prototypes, n)
     circled = None if highlight is None else check_rows("highlight", highlight, n)
@@ -145,8 +147,8 @@ def _coordinates(name: str, embedding: Any, components: tuple[int, int]) -> Arra
     points = np.asarray(getattr(embedding, "embedding_", embedding))
     if points.ndim != 2 or points.shape[1] < 2:
         raise ValueError(
-            f"{name} must have shape (n, 2) or more columns; got {points.shape}. For one "
-            "coordinate, draw a histogram of it."
+            f"{name} must have at least two columns; got shape {points.shape}. For a single "
+            "coordinate, draw a histogram."
         )
     if len(components) != 2 or not all(0 <= c < points.shape[1] for c in components):
         raise ValueError(
@@ -154,12 +156,12 @@ def _coordinates(name: str, embedding: Any, components: tuple[int, int]) -> Arra
             f"got {components}."
         )
     if points.dtype.kind not in "iuf" or not np.isfinite(points).all():
-        raise ValueError(f"{name} must hold finite numbers.")
+        raise ValueError(f"{name} must have finite numbers.")
     return points[:, list(components)].astype(float)
 
 
 def _targets(y: Any, y_new: Any, n: int, m: int) -> tuple[Target, Target | None]:
-    """Read both as one, so that a class or a number has the same color in both."""
+    """Read both together, so that they have the same colors."""
     if y_new is None:
         return Target.of(y, n), None
     check_same_length("y", y, n, "samples")

@@ -1,4 +1,4 @@
-"""Whether imputed values look like observed ones, and like the truth where it is known."""
+"""Plot imputed values against observed and true values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from leafkernel.plots._style import (
 )
 
 OBSERVED, IMPUTED, TRUTH = "0.65", "#D55E00", "#0072B2"
-# Categories whose numbers can still be read in a table.
+# Largest number of categories for writing counts into the table.
 _MOST_WRITTEN = 10
 
 
@@ -33,28 +33,31 @@ def plot_imputation(
     title: str | None = None,
     ax: Any = None,
 ) -> Any:
-    """Compare the imputed values of a column with the observed ones, and with the truth.
+    """Plot the imputed values of a column against the observed values, and the true values.
+
+    Use it to check an imputation. If you hide known values and impute them, pass the complete data
+    as ``X_true`` to see the errors.
 
     Parameters
     ----------
     X_missing : {array-like, dataframe} of shape (n, n_features)
-        The samples, with missing values.
+        The samples with missing values.
     X_imputed : {array-like, dataframe} of shape (n, n_features)
-        The same, filled in.
+        The same samples after imputation.
     column : int or str
         The column, by position or by name.
     X_true : {array-like, dataframe} of shape (n, n_features), default=None
-        The same with all values, where they are known: values that were taken out as a test.
+        The same samples with their true values, if known.
     title : str, default=None
-        Title.
+        Title of the plot.
     ax : matplotlib Axes, default=None
-        Where to draw.
+        Axes to draw on. By default, a new figure is created.
 
     Returns
     -------
     matplotlib Axes
-        The distributions; with the truth, its ``child_axes`` are the distributions, and imputed
-        against true values.
+        The Axes with the distributions. With ``X_true``, its ``child_axes`` are the distributions
+        and a plot of imputed against true values.
 
     Examples
     --------
@@ -62,7 +65,7 @@ def plot_imputation(
     >>> from matplotlib.figure import Figure
     >>> from sklearn.datasets import load_iris
     >>> from leafkernel.plots import plot_imputation
-    >>> from leafkernel.tasks.imputation import ProximityImputer
+    >>> from leafkernel.tasks import ProximityImputer
     >>> X, y = load_iris(return_X_y=True)
     >>> holes = X.copy()
     >>> holes[::5, 2] = np.nan
@@ -78,7 +81,7 @@ def plot_imputation(
     if not holes.any():
         raise ValueError(f"column {before.name!r} of X_missing has no missing values to compare.")
     if holes.all():
-        raise ValueError(f"column {before.name!r} of X_missing has no values to compare with.")
+        raise ValueError(f"column {before.name!r} of X_missing has only missing values.")
     if after.missing[holes].any():
         raise ValueError(f"column {before.name!r} of X_imputed still has missing values.")
     observed, imputed = before.values[~holes], after.values[holes]
@@ -116,14 +119,14 @@ def _read(name: str, X: Any, like: Any, column: Any) -> Column:
     j = columns.positions([column], "column")[0]
     if like is not None and columns.shape != Columns(like).shape:
         raise ValueError(
-            f"{name} has shape {columns.shape}, but X_missing has {Columns(like).shape}; give the "
-            "same samples in the same order."
+            f"{name} has shape {columns.shape}, but X_missing has shape {Columns(like).shape}. "
+            "Pass the same samples in the same order."
         )
     return columns[j]
 
 
 def _draw_distributions(ax: Any, observed: Array, imputed: Array, true: Array | None) -> None:
-    """Draw histograms as shares of each kind, on the same bins."""
+    """Draw normalized histograms with the same bins."""
     everything = np.concatenate([observed, imputed] + ([] if true is None else [true]))
     n_bins = int(np.clip(2 * len(observed) ** (1 / 3), 8, 60))
     edges = np.histogram_bin_edges(everything, n_bins)
@@ -133,22 +136,22 @@ def _draw_distributions(ax: Any, observed: Array, imputed: Array, true: Array | 
         (f"imputed ({len(imputed):,})", imputed, {**line, "color": IMPUTED}),
     ]
     if true is not None:
-        kinds.append(("the truth of those", true, {**line, "color": TRUTH, "linestyle": "--"}))
+        kinds.append(("true values", true, {**line, "color": TRUTH, "linestyle": "--"}))
     for label, values, options in kinds:
         weights = np.full(len(values), 1 / len(values))
         ax.hist(values.astype(float), edges, weights=weights, label=label, **options)
-    ax.set_ylabel("share of the values")
+    ax.set_ylabel("share of values")
 
 
 def _draw_shares(ax: Any, observed: Array, imputed: Array, true: Array | None) -> None:
-    """Draw bars of the categories' shares."""
+    """Draw bars with the shares of categories."""
     names = _categories(observed, imputed, true)
     kinds = [
         (f"observed ({len(observed):,})", observed, OBSERVED),
         (f"imputed ({len(imputed):,})", imputed, IMPUTED),
     ]
     if true is not None:
-        kinds.append(("the truth of those", true, TRUTH))
+        kinds.append(("true values", true, TRUTH))
     width = 0.8 / len(kinds)
     for i, (label, values, color) in enumerate(kinds):
         shares = [float((values == name).mean()) for name in names]
@@ -158,7 +161,7 @@ def _draw_shares(ax: Any, observed: Array, imputed: Array, true: Array | None) -
     turn = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
     ax.set_xticks(range(len(names)), [short(name, 16) for name in names], **turn)
     ax.tick_params(axis="x", length=0)
-    ax.set_ylabel("share of the values")
+    ax.set_ylabel("share of values")
 
 
 def _categories(*parts: Array | None) -> list[Any]:
@@ -167,7 +170,7 @@ def _categories(*parts: Array | None) -> list[Any]:
 
 
 def _draw_agreement(ax: Any, imputed: Array, true: Array, median: float, name: str) -> None:
-    """Draw imputed against true numbers, and say how far apart they are."""
+    """Draw imputed against true numbers, with the mean absolute error."""
     ends = [min(imputed.min(), true.min()), max(imputed.max(), true.max())]
     ax.plot(ends, ends, color="0.6", linewidth=1, zorder=1)
     n = len(true)
@@ -179,14 +182,14 @@ def _draw_agreement(ax: Any, imputed: Array, true: Array, median: float, name: s
     plain = float(np.abs(median - true).mean())
     text = f"mean absolute error {error:.3g}"
     if plain > 0:
-        text += f"\n{error / plain:.0%} of what the median would give"
+        text += f"\n{error / plain:.0%} of the error of the median"
     ax.text(0.03, 0.97, text, transform=ax.transAxes, va="top", fontsize=9, color="0.25")
     ax.set(xlabel=f"true {name}", ylabel=f"imputed {name}")
     quiet(ax, "top", "right")
 
 
 def _draw_confusion(ax: Any, imputed: Array, true: Array, name: str) -> None:
-    """Draw how often each true category was imputed as which."""
+    """Draw a confusion matrix of true and imputed categories."""
     names = _categories(imputed, true)
     counts = np.array([[np.sum((true == t) & (imputed == i)) for i in names] for t in names])
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
@@ -204,5 +207,5 @@ def _draw_confusion(ax: Any, imputed: Array, true: Array, name: str) -> None:
     ax.set_yticks(range(len(names)), labels)
     ax.tick_params(length=0)
     right = float((imputed == true).mean())
-    ax.set(xlabel=f"imputed {name}  ({right:.0%} right)", ylabel=f"true {name}")
+    ax.set(xlabel=f"imputed {name}  ({right:.0%} correct)", ylabel=f"true {name}")
     quiet(ax, "top", "right", "bottom", "left")

@@ -1,4 +1,4 @@
-"""The training samples most similar to one sample, and what they have in common with it."""
+"""Plot the most similar training samples of one sample."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import check_similarity
 from leafkernel.tasks._query import new_sample, training_row
 
-# Differences beyond this many standard deviations all have the deepest color.
+# Larger differences, in standard deviations, have the same color.
 _DEEPEST = 2.0
 _OTHER_CATEGORY = "0.8"
-# Longer names of columns are written at a slant.
+# Longer column names are rotated.
 _UPRIGHT = 7
 
 
@@ -47,10 +47,11 @@ def plot_neighbors(
     title: str | None = None,
     ax: Any = None,
 ) -> Any:
-    """Draw the nearest training samples of one sample: how similar, of which class, and in what.
+    """Plot the most similar training samples of one sample, with their values.
 
-    Bars are proximities. The table beside them holds values, colored by how far they are from the
-    sample's own in standard deviations of the training samples; another category is grey.
+    Use it to see why samples are similar. Bars are proximities, colored by the targets. The table
+    shows the values of the neighbors. Its colors are differences from the sample in standard
+    deviations of the training samples. Other categories are gray.
 
     Parameters
     ----------
@@ -59,33 +60,32 @@ def plot_neighbors(
     X : {array-like, dataframe} of shape (n, n_features)
         The training samples.
     y : array-like of shape (n,), default=None
-        Their classes or numbers, to color bars by. By default those that ``prox`` was fitted on.
+        Their classes or numbers, for the colors. By default, those that ``prox`` was fitted on.
     row : label, default=None
-        A training sample: its label in the index of the data frame that ``prox`` was fitted on, or
-        its position if there was none.
+        A training sample: its label in the index of the training data frame, or its position.
     x : {array-like, dataframe} of shape (1, n_features) or (n_features,), default=None
-        Or a new sample.
+        A new sample. Pass either ``x`` or ``row``.
     n_neighbors : int, default=10
-        How many neighbors to draw; those without any proximity are left out.
+        Largest number of neighbors. Samples with proximity 0 are omitted.
     features : list of str or int, default=None
-        Columns to show. By default those in which the neighbors are closest to the sample,
-        compared with all training samples.
+        Columns to show. By default, the columns in which the neighbors are closer to the sample
+        than other training samples are.
     n_features : int, default=8
-        How many columns to show where ``features`` is not given.
+        Number of columns to show if ``features`` is None.
     importance : array-like of shape (n_features,), default=None
-        Show the columns of largest importance instead:
+        Importances of the columns. The most important columns are shown. Use for example
         ``leafkernel.tasks.local_importance(prox, x)[0]``.
     feature_names : list of str, default=None
-        Names of the columns, where X has none.
+        Names of the columns. By default, those of X.
     title : str, default=None
-        Title.
+        Title of the plot.
     ax : matplotlib Axes, default=None
-        Where to draw.
+        Axes to draw on. By default, a new figure is created.
 
     Returns
     -------
     matplotlib Axes
-        Its ``child_axes`` are the bars and the table.
+        The Axes with the plot. Its ``child_axes`` are the bars and the table.
 
     Examples
     --------
@@ -102,12 +102,14 @@ def plot_neighbors(
     5
     """
     prox = check_similarity(
-        prox, "plot_neighbors", "Draw plot_contributions(prox, x), or use prox.reweigh('boosted')."
+        prox, "plot_neighbors", "Use plot_contributions(prox, x), or prox.reweigh('boosted')."
     )
     check_length("X", X, prox.n_samples_fit_)
     if (x is None) == (row is None):
         given = "neither" if x is None else "both"
-        raise ValueError(f"give x, a new sample, or row, a training sample; got {given}.")
+        raise ValueError(
+            f"pass either x (a new sample) or row (a training sample); got {given} of them."
+        )
     columns = Columns(X)
     columns.rename(feature_names)
     target = Target.of(prox.y_ if y is None else y, prox.n_samples_fit_, what="training samples")
@@ -146,7 +148,7 @@ def plot_neighbors(
 
 
 def _sample_values(columns: Columns, X: Any, x: Any, row: int | None) -> list[Any]:
-    """Return the sample's own values, one for each column of X."""
+    """Return the values of the sample, one for each column of X."""
     if row is not None:
         return [columns[j].values[row] for j in range(columns.shape[1])]
     if hasattr(x, "columns"):
@@ -181,11 +183,11 @@ def _choose(
 
 
 def _gain(column: Column, own: Any, near: Array) -> float:
-    """Return by how much neighbors are closer to the sample than all others are, on average.
+    """Return how much closer neighbors are to the sample than all training samples, on average.
 
-    In standard deviations, or as a share of those in another category. All others count as one
-    standard deviation away at the most, lest the features count in which the sample is extreme but
-    its neighbors are not. Where nothing is known it is the least possible.
+    Distances are in standard deviations, or shares of other categories. The mean distance of all
+    samples is limited to one standard deviation. Otherwise features would rank high in which the
+    sample is extreme but its neighbors are not. Returns -inf for constant or missing values.
     """
     rows = near[~column.missing[near]]
     if column.is_constant or _is_nan(own) or not len(rows):
@@ -225,7 +227,7 @@ def _draw_bars(ax: Any, target: Target, near: Array, similarity: Array, *, predi
 def _draw_table(
     ax: Any, columns: Columns, shown: list[int], sample: list[Any], near: Array
 ) -> None:
-    """Write the sample's values and its neighbors', colored by the difference."""
+    """Write the values of the sample and its neighbors, colored by the difference."""
     cells = np.full((len(near) + 1, len(shown)), np.nan)
     texts = []
     for place, j in enumerate(shown):
@@ -233,7 +235,7 @@ def _draw_table(
         values = [own, *column.values[near]]
         texts.append([_text(column, value) for value in values])
         if column.is_category:
-            continue  # no order: grey where another
+            continue  # other categories are drawn in gray below
         cells[0, place] = 0.0
         if not _is_nan(own):
             cells[1:, place] = (column.values[near].astype(float) - own) / column.spread

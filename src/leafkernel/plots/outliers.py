@@ -1,4 +1,4 @@
-"""Outlier scores by class."""
+"""Plot outlier scores."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from leafkernel.plots._style import (
     shuffled,
 )
 
-# Scores that pass the threshold, or their median, this many times get a logarithmic scale.
+# The scale is logarithmic if the largest score exceeds the threshold, or the median of the
+# scores, by these factors.
 _FAR = 6.0
 _FAR_FROM_MEDIAN = 20.0
 
@@ -39,35 +40,37 @@ def plot_outliers(
     title: str | None = None,
     ax: Any = None,
 ) -> Any:
-    """Draw outlier scores, a strip for each class, and name the samples that stand out most.
+    """Plot outlier scores by class, and label the samples with the highest scores.
 
-    Strips are as wide as scores are frequent. Where the largest score passes the threshold more
-    than six times, the scale is logarithmic beyond it; without a threshold, scores that are all
-    positive and reach far beyond their median are drawn on a logarithmic scale.
+    Use it to see how many samples have unusual scores, and which. There is a strip of points for
+    each class. It is wide where many samples have similar scores. If the largest score is more than
+    six times the threshold, the scale is logarithmic above the threshold. Without a threshold, the
+    scale is logarithmic if all scores are positive and the largest is far above the median.
 
     Parameters
     ----------
     scores : array-like of shape (n,)
-        Scores, larger for outliers: :func:`leafkernel.tasks.outlier_scores`.
+        Scores, higher for outliers, for example from ``leafkernel.tasks.outlier_scores``.
     y : array-like of shape (n,), default=None
-        Classes of the samples; numbers are drawn along the other axis instead.
+        Classes of the samples. Numbers are drawn on the horizontal axis instead.
     threshold : float, default=10.0
-        Where to draw the line above which samples deserve a look, drawn larger; None for no line.
+        Score of the horizontal line. Samples above it are drawn larger. None for no line.
     names : array-like of shape (n,), default=None
-        What to call the samples; by default their row numbers.
+        Names of the samples. By default, their row numbers.
     n_labels : int, default=5
-        How many samples to name.
+        Number of samples to label.
     highlight : array-like of int or mask of shape (n,), default=None
         Samples to circle.
     title : str, default=None
-        Title.
+        Title of the plot.
     ax : matplotlib Axes, default=None
-        Where to draw.
+        Axes to draw on. By default, a new figure is created.
 
     Returns
     -------
     matplotlib Axes
-        With the collections "samples", "outliers" and "highlight" (their ``gid``).
+        The Axes with the plot. Its collections have the ``gid`` "samples", "outliers" and
+        "highlight".
 
     Examples
     --------
@@ -124,12 +127,12 @@ def plot_outliers(
 
 
 def _jittered(values: Array, target: Target) -> Array:
-    """Return the class of each sample, moved aside by up to how frequent its score is."""
+    """Return horizontal positions: the class, with jitter that depends on the density of scores."""
     aside = np.random.default_rng(SEED).uniform(-1, 1, len(values))
     across = target.values.astype(float)
     for c in range(target.n_classes):
         members = np.flatnonzero(target.values == c)
-        scaled = np.arcsinh(values[members])  # nearly as they are drawn, on any scale
+        scaled = np.arcsinh(values[members])  # approximates linear and logarithmic scales
         n_bins = int(np.clip(len(members) ** 0.5, 5, 60))
         counts, edges = np.histogram(scaled, n_bins)
         smooth = np.convolve(counts, [0.25, 0.5, 0.25], "same")
@@ -180,7 +183,7 @@ def _draw_classes(ax: Any, target: Target) -> None:
 def _write_names(
     ax: Any, across: Array, values: Array, rows: Array, names: Any, *, is_strips: bool
 ) -> None:
-    """Write the names of samples to their right, no two of a class over each other."""
+    """Write the names of samples to their right, without overlaps within a class."""
     if not len(rows):
         return
     line = 11.0 * ax.figure.dpi / 72  # pixels

@@ -1,4 +1,4 @@
-"""Prototypes as cards: what a typical sample of each class is like."""
+"""Plot prototypes of each class."""
 
 from __future__ import annotations
 
@@ -40,43 +40,43 @@ def plot_prototypes(
     title: str | None = None,
     ax: Any = None,
 ) -> Any:
-    """Draw a card for each class: its prototypes' values, or their images.
+    """Plot the prototypes of each class as a card of values, or as images.
 
-    Without images, each feature has a line from its smallest to its largest value among the
-    training samples. On it lie the median and the quartiles of the class's prototype
-    (:func:`leafkernel.tasks.class_prototypes`), or a dot for each prototype
-    (:func:`leafkernel.tasks.select_prototypes`), the first ringed and its value printed. Beside
-    images of selected prototypes stands the mean proximity of their class to the nearest of them.
+    Use it to show typical samples of each class. On a card, each feature has a line from its
+    smallest to its largest value in the training samples. For ``class_prototypes``, the line shows
+    the median and the quartiles. For ``select_prototypes``, it shows a dot for each prototype, and
+    the value of the first one is printed. Images of selected prototypes come with the mean
+    proximity of their class to the nearest prototype.
 
     Parameters
     ----------
     prototypes : ClassPrototypes, Prototypes, dict or array-like of int
-        Prototypes; a dict from classes to rows as :func:`leafkernel.tasks.medoids` gives; or rows.
+        The result of ``class_prototypes``, ``select_prototypes`` or ``medoids``, or row numbers.
     X : {array-like, dataframe} of shape (n, n_features)
         The training samples.
     y : array-like of shape (n,), default=None
-        Their classes. Only needed where ``prototypes`` are rows.
+        Their classes. Used only if ``prototypes`` are row numbers.
     images : tuple of int, default=None
-        Shape of a sample as an image, such as (28, 28), or (32, 32, 3) for colors.
+        Shape of a sample as an image, such as (28, 28), or (32, 32, 3) for color images.
     features : list of str or int, default=None
-        Columns to show. By default those in which the classes differ most.
+        Columns to show. By default, the columns in which the classes differ most.
     n_features : int, default=12
-        How many columns to show where ``features`` is not given.
+        Number of columns to show if ``features`` is None.
     feature_names : list of str, default=None
-        Names of the columns, where X has none.
+        Names of the columns. By default, those of X.
     max_images : int, default=12
-        Most images to draw for a class.
+        Largest number of images of a class.
     cmap : str or matplotlib Colormap, default="gray_r"
-        Colors of images without colors.
+        Color map of gray-scale images.
     title : str, default=None
-        Title.
+        Title of the plot.
     ax : matplotlib Axes, default=None
-        Where to draw.
+        Axes to draw on. By default, a new figure is created.
 
     Returns
     -------
     matplotlib Axes
-        Its ``child_axes`` are the cards, or the images row by row.
+        The Axes with the plot. Its ``child_axes`` are the cards, or the images row by row.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def _by_class(prototypes: Any, X: Any, y: Any) -> tuple[Array, list[Array]]:
         check_same_length("y", y, n, "training samples")
         labels = np.asarray(y)[rows]
     if not len(rows):
-        raise ValueError("there are no prototypes to draw.")
+        raise ValueError("prototypes is empty, so there is nothing to draw.")
     classes = np.unique(labels)
     return classes, [rows[labels == label] for label in classes]
 
@@ -136,7 +136,7 @@ def _images(
     table = np.asarray(X)
     if int(np.prod(shape)) != table.shape[1]:
         raise ValueError(
-            f"images={shape} needs {int(np.prod(shape))} columns, but X has {table.shape[1]}."
+            f"images={shape} requires {int(np.prod(shape))} columns, but X has {table.shape[1]}."
         )
     if isinstance(prototypes, ClassPrototypes):
         return [middle.reshape(1, *shape) for middle in prototypes.median]
@@ -148,7 +148,7 @@ def _draw_images(
 ) -> Any:
     n_columns = max(len(images) for images in drawn)
     ax = check_axes(ax, (0.8 * n_columns + 1.6, 0.88 * len(classes)))
-    # No wider than the images, lest they stand far apart.
+    # Limit the width, so that images are close to each other.
     width, height = inches(ax)
     shape = drawn[0].shape
     needed = 1.15 * n_columns * height / len(classes) * shape[2] / shape[1]
@@ -232,8 +232,8 @@ def _numbers(columns: Columns) -> Floats:
         column = columns[j]
         if column.is_category:
             raise ValueError(
-                f"cards need numbers, but column {column.name!r} holds categories; give the "
-                "numeric columns alone."
+                f"X must have only numeric columns, but column {column.name!r} has categories. "
+                "Pass only the numeric columns."
             )
         table[:, j] = column.values
     return table

@@ -1,4 +1,4 @@
-"""The matrix of proximities as a heat map."""
+"""Plot the proximity matrix as a heat map."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from leafkernel.plots._style import Array, check_axes, inches, matplotlib, numbe
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import check_similarity
 
-# Bytes of sums that are held at once.
+# Largest memory of sums, in bytes.
 _AT_ONCE = 64_000_000
-# Colors end here: a diagonal of ones would leave the rest of the matrix pale.
+# The upper quantile of the colors. Otherwise a diagonal of ones would make all others pale.
 _BRIGHTEST = 0.995
-# Inches, of Axes that labels have not made smaller yet.
+# The width of a letter and the height of a line, in inches.
 _LETTER, _LINE = 0.1, 0.24
 
 
@@ -34,10 +34,11 @@ def plot_proximity(
     title: str | None = None,
     ax: Any = None,
 ) -> Any:
-    """Draw the proximities of all training samples as a heat map, ordered so that it has a shape.
+    """Plot the proximities of all training samples as a heat map.
 
-    Of more than ``n_bins`` samples, neighboring ones share a bin, and means over pairs of bins are
-    drawn. P is never formed.
+    Use it to see classes and clusters in the proximities. Samples are ordered so that similar ones
+    are adjacent. For more than ``n_bins`` samples, adjacent samples are combined into bins, and the
+    plot shows means over pairs of bins. The full matrix is never built.
 
     Parameters
     ----------
@@ -46,29 +47,29 @@ def plot_proximity(
     y : array-like of shape (n,), default=None
         Classes or numbers of the training samples.
     order : {"class", "cluster"} or array-like of int of shape (n,), default=None
-        "class": by class, and by likeness within each; numbers simply by size. "cluster": by
-        likeness alone, with a strip that shows y. Or the samples in the order to draw, by class or
-        not. By default
-        "class" where there is y, else "cluster".
+        The order of the samples. "class" sorts by class and by similarity within each class, or by
+        value for numbers. "cluster" sorts by similarity only, and shows y in a strip. An array has
+        the row numbers in the order to draw. By default, "class" if y is given, else "cluster".
     n_bins : int, default=400
-        About how many rows and columns to draw at most. Bins do not cross classes, and small
-        classes get bins enough to be seen.
+        Approximate number of bins. Bins do not cross classes, and small classes get enough bins to
+        be visible.
     norm : matplotlib Normalize, default=None
-        From proximities to colors. By default the square root, since most are near zero, up to
-        the quantile 0.995 of what is drawn.
+        Normalization of the colors. By default, the square root, because most proximities are near
+        zero, up to the 0.995 quantile.
     cmap : str or matplotlib Colormap, default="magma_r"
-        Colors.
+        Color map.
     colorbar : bool, default=True
         Whether to draw the color bar.
     title : str, default=None
-        Title.
+        Title of the plot.
     ax : matplotlib Axes, default=None
-        Where to draw; best on a figure with ``layout="compressed"``, which is for squares.
+        Axes to draw on, preferably of a figure with ``layout="compressed"``, which suits square
+        plots. By default, a new figure is created.
 
     Returns
     -------
     matplotlib Axes
-        ``ax.images[0]`` holds the proximities, or their means.
+        The Axes with the plot. ``ax.images[0]`` has the proximities or their means.
 
     Examples
     --------
@@ -118,7 +119,7 @@ def plot_proximity(
 
 
 def block_means(prox: ForestProximity, rows: Rows, edges: Rows) -> Array:
-    """Return the mean proximity of each bin of rows to each, shape (b, b), without forming P."""
+    """Return the mean proximity of each pair of bins, shape (b, b), without building P."""
     n, n_bins = len(rows), len(edges) - 1
     sizes = np.diff(edges)
     bin_of = np.empty(n, dtype=np.intp)
@@ -138,22 +139,22 @@ def _order(prox: ForestProximity, target: Target, order: Any) -> Rows:
         rows = np.asarray(order)
         if not np.array_equal(np.sort(rows), np.arange(prox.n_samples_fit_)):
             raise ValueError(
-                f"order must be 'class', 'cluster', or each of the {prox.n_samples_fit_} training "
-                "samples once; the array given is something else."
+                f"order must be 'class', 'cluster', or an array with each of the row numbers 0 to "
+                f"{prox.n_samples_fit_ - 1} once."
             )
         return rows.astype(np.int64)
     check_choice("order", order, ("class", "cluster"))
     if order == "cluster":
         return seriate(coordinates(prox))
     if not target.label:
-        raise ValueError("order='class' needs y; give it, or use order='cluster'.")
+        raise ValueError("order='class' requires y. Pass y, or use order='cluster'.")
     if target.classes is None:
         return np.argsort(target.values, kind="stable")
     return by_class(coordinates(prox), target.values)
 
 
 def _groups(target: Target, rows: Rows) -> tuple[Rows, list[str]]:
-    """Return the sizes and names of the classes, in order; one group without a name if mixed."""
+    """Return the sizes and names of the classes; a single unnamed group if they are mixed."""
     if target.classes is not None and target.label:
         codes = target.values[rows]
         starts = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
@@ -164,11 +165,11 @@ def _groups(target: Target, rows: Rows) -> tuple[Rows, list[str]]:
 
 
 def _norm(norm: Any, means: Array) -> tuple[Any, bool]:
-    """Return the norm to use, and whether it ends below the largest mean."""
+    """Return the norm, and whether its maximum is below the largest mean."""
     if norm is None:
         largest = float(means.max())
         top = float(np.quantile(means, _BRIGHTEST)) or largest
-        # A little more range is better than a bar with an end cut off.
+        # A slightly larger range is better than clipped colors.
         top = largest if largest < 1.5 * top else top
         norm = matplotlib("colors").PowerNorm(0.5, vmin=0, vmax=top or 1.0, clip=True)
     else:
@@ -177,7 +178,7 @@ def _norm(norm: Any, means: Array) -> tuple[Any, bool]:
 
 
 def _mark_classes(ax: Any, names: list[str], edges: Rows) -> None:
-    """Draw lines between classes, and name those that have room for a name."""
+    """Draw lines between classes, and write their names."""
     for edge in edges[1:-1]:
         ax.axhline(edge - 0.5, color="0.55", linewidth=0.7)
         ax.axvline(edge - 0.5, color="0.55", linewidth=0.7)
@@ -193,7 +194,7 @@ def _mark_classes(ax: Any, names: list[str], edges: Rows) -> None:
 
 
 def _spread(places: Array, least: float) -> Array:
-    """Return places moved as little as makes them ``least`` apart, if there is room."""
+    """Return positions, moved slightly so that they are at least ``least`` apart."""
     moved: Array = np.array(places, dtype=float)
     for _ in range(200):
         lack = least - np.diff(moved)
@@ -206,7 +207,7 @@ def _spread(places: Array, least: float) -> Array:
 
 
 def _mark_numbers(ax: Any, target: Target, rows: Rows, edges: Rows) -> None:
-    """Write numbers beside the bins that hold them."""
+    """Write the numbers of some bins on the axes."""
     at = np.linspace(0, len(edges) - 2, 5).round().astype(int)
     labels = [number(target.values[rows[edges[i]]]) for i in at]
     ax.set_xticks(at, labels)
@@ -217,7 +218,7 @@ def _mark_numbers(ax: Any, target: Target, rows: Rows, edges: Rows) -> None:
 
 
 def _strip(ax: Any, target: Target, rows: Rows, edges: Rows) -> None:
-    """Show y beside the matrix: of each bin the mean color."""
+    """Show y beside the matrix, with the mean color of each bin."""
     colors = np.add.reduceat(target.colors()[rows], edges[:-1], axis=0)
     colors = (colors / np.diff(edges)[:, None])[:, None, :3].clip(0, 1)
     left = ax.inset_axes([-0.045, 0, 0.03, 1])
@@ -236,13 +237,13 @@ def _strip(ax: Any, target: Target, rows: Rows, edges: Rows) -> None:
 
 
 def _colorbar(ax: Any, image: Any, label: str, *, is_clipped: bool) -> None:
-    # As an inset it is as high as the matrix, which is square whatever room there is.
+    # An inset has the height of the matrix, which is square.
     room = ax.inset_axes([1.03, 0.04, 0.04, 0.92])
     bar = ax.figure.colorbar(
         image, cax=room, label=label, extend="max" if is_clipped else "neither"
     )
     norm = image.norm
-    # Evenly spaced by eye, then rounded to numbers that one can read.
+    # Ticks are evenly spaced on the color bar, then rounded.
     ticks = np.asarray(norm.inverse(np.linspace(0, 1, 6)), dtype=float)
     ticks = np.unique([float(f"{tick:.1g}") for tick in ticks])
     ticks = ticks[(ticks >= norm.vmin) & (ticks <= norm.vmax)]

@@ -1,7 +1,7 @@
-"""Tables: one model of a column, one rule for what is missing, and one reader of files.
+"""Read tables from files, data frames and arrays.
 
-Arrays and data frames come in through ``_frames`` and ``_values``, which need NumPy alone, and
-files through ``files``, which needs the extra "cli".
+``_frames`` and ``_values`` read arrays and data frames and require only NumPy. ``files`` reads
+files and requires the extra ``cli``.
 """
 
-MIN_ROWS = 10  # fewer are not enough to grow a forest
+MIN_ROWS = 10  # fewer rows are not enough to train a forest

@@ -1,4 +1,4 @@
-"""Reading Parquet, Feather and Arrow files, a batch of rows at a time."""
+"""Read Parquet, Feather and Arrow files in batches of rows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _INTEGERS = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UI
 
 
 def read_arrow(file: Source, options: ReadOptions) -> Any:
-    """Read a Parquet or Feather file or an Arrow stream, as ``read_text`` reads text."""
+    """Read a Parquet file, a Feather file or an Arrow stream. See ``read_text``."""
     with reading_arrow(file, options.remedy):
         schema, n_rows, batches = _open(file.path, file.kind)
         needed = file.path.stat().st_size + row_bytes(schema) * n_rows
@@ -47,26 +47,26 @@ def read_arrow(file: Source, options: ReadOptions) -> Any:
 
 @contextmanager
 def reading_arrow(file: Source, remedy: str | None = None) -> Iterator[None]:
-    """Say that a file is damaged if it cannot be read; ``remedy`` is as in ``ReadOptions``."""
+    """Raise FileError for a damaged file. ``remedy`` is the same as in ``ReadOptions``."""
     try:
         with explain_damage(file.name, remedy):
             yield
     except (pyarrow.ArrowException, ValueError) as error:
-        said = str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else "no words"
+        said = str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else "unknown"
         raise FileError(
-            f"{file.name} could not be read as {file.kind}; it is cut off, damaged, or not one "
-            f"({said}). Copy or download it again."
+            f"{file.name} could not be read as {file.kind}: it is truncated, damaged or of another "
+            f"type ({said}). Copy or download it again."
         ) from error
 
 
 def row_bytes(schema: Any) -> int:
-    """Return about how much memory a row takes."""
+    """Return the approximate memory of a row in bytes."""
     n_text = sum(not pyarrow.types.is_primitive(each) for each in schema.types)
     return CELL_BYTES * len(schema) + TEXT_BYTES * n_text
 
 
 def find_signs(frame: Any, rows: Rows, n_rows: int, stated: Stated) -> Any:
-    """Return some rows of a table of so many, with the signs in its numbers and their notes."""
+    """Detect the decimal signs of a frame and add its attributes, see ``read_file``."""
     evidence, words = Evidence(), Counter[str]()
     for j in range(frame.shape[1]):
         values = read_values(frame.iloc[:, j])
@@ -79,7 +79,7 @@ def find_signs(frame: Any, rows: Rows, n_rows: int, stated: Stated) -> Any:
 
 
 def _open(path: Path, kind: str) -> tuple[Any, int, Iterator[Any]]:
-    """Return the columns of a file, the number of its rows, and its batches of rows."""
+    """Return the schema of a file, its number of rows, and its batches of rows."""
     if kind == PARQUET:
         parquet = ParquetFile(path)
         return parquet.schema_arrow, parquet.metadata.num_rows, parquet.iter_batches()
@@ -92,15 +92,15 @@ def _open(path: Path, kind: str) -> tuple[Any, int, Iterator[Any]]:
         found = reader()
         return found if kind == STREAM else map(found.get_batch, range(found.num_record_batches))
 
-    # The file says nothing of its rows: count them, holding one batch at a time.
+    # The file does not store the number of rows. Count them, one batch at a time.
     return reader().schema, sum(batch.num_rows for batch in batches()), batches()
 
 
 def to_frame(table: Any) -> Any:
-    """Return a table as a data frame, without what pandas noted in the file.
+    """Return an Arrow table as a data frame, without the metadata of pandas.
 
-    An index in the file is a column like others. Names may occur twice, so they are set last.
-    Whole numbers with gaps stay whole: as floats, long ones would run together.
+    An index in the file becomes a normal column. Names can be duplicates, so they are set last.
+    Integers with missing values stay integers, because floats cannot store long ones exactly.
     """
     names = table.column_names
     table = table.rename_columns([str(i) for i in range(len(names))])

@@ -1,4 +1,4 @@
-"""Writing a text table again, with the missing cells filled and everything else as it is."""
+"""Write a copy of a text table with some cells changed and everything else unchanged."""
 
 from __future__ import annotations
 
@@ -17,43 +17,43 @@ from leafkernel.tables._writing import escape
 
 _NAMES = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
-_SAMPLE = 1000  # records that show whether the cells of a column have quotes
+_SAMPLE = 1000  # records that are searched for quotes around the cells of a column
 
 
 @dataclass(frozen=True)
 class TextCopy:
-    """A text table, and what to write into some of its cells."""
+    """A text table and the new values of some of its cells."""
 
     text: str  # the content of the file
     dialect: Dialect
-    ending: str  # of the file's name, without ".gz"; "" for the standard input
-    # New values by the number of the row and of the column.
+    ending: str  # suffix of the file's name without ".gz"; "" for standard input
+    # New values by row number and column number.
     fills: Mapping[tuple[int, int], str] = field(default_factory=dict)
-    escape_formulas: bool = False  # put an apostrophe in front of formulas
+    escape_formulas: bool = False  # put an apostrophe before formulas
 
     @classmethod
     def of(cls, file: Source, dialect: Dialect) -> TextCopy:
-        """Read a file that is to be written again."""
+        """Read the file to copy."""
         return cls(read_exactly(file, dialect.encoding), dialect, _ending(file.path))
 
     def note(self, output: Path | None) -> str | None:
-        """Return a note if the name of the output asks for another separator.
+        """Return a note if the name of the output implies another separator.
 
-        The table is then to be written anew.
+        In this case the table cannot be copied and is written from scratch.
         """
         ending = "" if output is None else _ending(output)
         own, wanted = self.dialect.separator, _SEPARATORS.get(ending, self.dialect.separator)
-        # What ends in .csv often has semicolons.
+        # Files that end in .csv often have semicolons.
         is_same = own == wanted or "\t" not in (own, wanted) or ending == self.ending
         if output is None or is_same:
             return None
         return (
-            f"{output.name} was written with {_NAMES[wanted]} between cells and in UTF-8, because "
-            f"its name ends in {ending}. The table that was read has {_NAMES[own]} between cells."
+            f"{output.name} was written in UTF-8 with {_NAMES[wanted]} as separators, because its "
+            f"name ends in {ending}. The input has {_NAMES[own]} as separators."
         )
 
     def write(self, suffix: str, file: BinaryIO) -> None:
-        """Write the table to an open file; "" as the suffix stands for the standard output."""
+        """Write the table to an open file. The suffix is "" for standard output."""
         parts = change_cells(self.text, self.dialect, self._change)
         encoded = (encode_exactly(part, self.dialect.encoding) for part in parts)
         if suffix.endswith(".gz"):
@@ -75,7 +75,7 @@ def _ending(path: Path) -> str:
 
 
 class Cell(NamedTuple):
-    """A cell: its place in the text, its text as written, and its value."""
+    """A cell: its position in the text, its text including quotes, and its value."""
 
     start: int
     written: str
@@ -83,9 +83,9 @@ class Cell(NamedTuple):
 
 
 def split_records(text: str, dialect: Dialect) -> Iterator[list[Cell]]:
-    """Yield the records of a text as the csv module finds them, without those that are blank."""
+    """Yield the records of a text, split like the csv module does, without blank records."""
     rest = rf"[^{re.escape(dialect.separator)}\r\n]*"
-    # An opening quote that is never closed takes in all that follows, as in the csv module.
+    # A quote that is never closed extends to the end of the text, as in the csv module.
     quoted = rf'"((?:[^"]+|"")*)(?:"({rest}))?'
     pattern = re.compile(
         rf"{' *' if dialect.spaced else ''}(?:({quoted})|({rest}))"
@@ -94,7 +94,7 @@ def split_records(text: str, dialect: Dialect) -> Iterator[list[Cell]]:
     place, record = int(text.startswith("\ufeff")), []
     while place < len(text):
         match = pattern.match(text, place)
-        assert match is not None  # it can match nothing at all
+        assert match is not None  # the pattern matches the empty string
         written, inner, behind, bare, end = match.groups()
         if written is None:
             record.append(Cell(match.start(4), bare, bare))
@@ -112,10 +112,10 @@ def split_records(text: str, dialect: Dialect) -> Iterator[list[Cell]]:
 def change_cells(
     text: str, dialect: Dialect, change: Callable[[int, int, str], str | None]
 ) -> Iterator[str]:
-    """Yield a text in parts, with some of its cells changed and everything else as it is.
+    """Yield the parts of a text with some cells changed and everything else unchanged.
 
-    ``change`` takes the number of a row (-1 for the names of the columns), the number of a column
-    and the value of a cell; it returns the new value, or None to keep the cell.
+    ``change`` takes a row number (-1 for the column names), a column number and the value of the
+    cell. It returns the new value, or None to keep the cell.
     """
     quoted = _quoted_columns(text, dialect)
     copied = 0
@@ -131,7 +131,7 @@ def change_cells(
 
 
 def _quoted_columns(text: str, dialect: Dialect) -> set[int]:
-    """Return the columns in which all text has quotes around it, as far as a sample tells."""
+    """Return the columns in which all text is quoted, based on a sample."""
     bare: set[int] = set()
     quoted: set[int] = set()
     for record in islice(split_records(text, dialect), 1, _SAMPLE):
@@ -144,7 +144,7 @@ def _quoted_columns(text: str, dialect: Dialect) -> set[int]:
 
 
 def quote_cell(value: str, separator: str, *, always: bool = False) -> str:
-    """Return a value as a cell, in quotes if it needs them."""
+    """Return a value as a cell, quoted if necessary."""
     if always or value.startswith((" ", '"')) or any(sign in value for sign in f'{separator}"\r\n'):
         return '"' + value.replace('"', '""') + '"'
     return value

@@ -1,11 +1,11 @@
-"""Dates that are written as text: ISO dates, and dates that start with the day or the month."""
+"""Parse dates: ISO dates, and dates that start with the day or the month."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 
-# How dates can be written. Only the first is read without being asked for.
+# Forms of dates. Only the first is detected automatically.
 DATE_FORMS = ("dates", "year-first dates", "day-first dates", "month-first dates")
 
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?")
@@ -14,7 +14,7 @@ _YEAR_LAST = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})(|[T ]\d{1,2}:\d{2}.
 
 
 def to_iso(text: str, form: str) -> str | None:
-    """Return a date of some form as an ISO date; None if it is none.
+    """Return a date of a given form as an ISO date; None if it has another form.
 
     Examples
     --------
@@ -37,14 +37,14 @@ def to_iso(text: str, form: str) -> str | None:
 
 
 def find_date_form(texts: Iterable[str]) -> str:
-    """Return the form of dates; raise ValueError with a sentence if the values leave it open."""
+    """Return the form of dates. Raise ValueError if it is ambiguous."""
     pairs = [(int(match[1]), int(match[3])) for match in map(_YEAR_LAST.fullmatch, texts) if match]
     if not pairs:
         return "year-first dates"
     day_first = any(first > 12 for first, _ in pairs)
     month_first = any(second > 12 for _, second in pairs)
     if day_first and month_first:
-        raise ValueError("some of its dates start with the day and others with the month")
+        raise ValueError("some dates start with the day and others with the month")
     if not day_first and not month_first:
-        raise ValueError("its dates may start with the day or with the month")
+        raise ValueError("the dates can start with the day or with the month")
     return "day-first dates" if day_first else "month-first dates"

@@ -1,9 +1,8 @@
-"""Reading tables that are text: comma, semicolon, tab or bar separated, in any usual encoding.
+"""Read text tables with commas, semicolons, tabs or bars, in any common encoding.
 
-The csv module splits the lines: it reads all messy files of the tests, and tells on which line one
-is wrong. Arrow holds the cells in little memory and makes numbers of them. What only the whole
-file can tell is learned from each block of rows on the way: which columns hold codes, and which
-decimal sign they have.
+The csv module splits the lines, because it reads messy files and knows the line of an error. Arrow
+stores the cells compactly and converts them to numbers. Properties of whole columns, such as codes
+and decimal signs, are collected from each block of rows.
 """
 
 from __future__ import annotations
@@ -46,23 +45,23 @@ from leafkernel.tables._room import (
 from leafkernel.tables._values import object_array
 from leafkernel.tables.errors import FileError
 
-_HEAD = 2**18  # letters that are looked at to learn the layout
-_BLOCK = 2**11  # rows that are looked at together
-_PLACE_BYTES = 8  # of a cell in an Arrow array
+_HEAD = 2**18  # characters to read for detecting the layout
+_BLOCK = 2**11  # rows in a block
+_PLACE_BYTES = 8  # bytes of an offset in an Arrow array
 _LONGEST_CELL = 2**31 - 1
-_END = "\U0010ffff"  # a line that marks the end of a file, and that no text holds
+_END = "\U0010ffff"  # a line that marks the end of a file and does not occur in text
 _CODE = rf"^[ \t]*(?:{CODE})[ \t]*$"
 
 
 def read_text(file: Source, options: ReadOptions) -> Any:
-    """Read a table from text; its cells stay text where wanted.
+    """Read a table from a text file.
 
     Returns
     -------
     frame : DataFrame of shape (rows, columns)
-        The index holds the number of each row in the file, from 0; ``attrs["notes"]`` what a
-        reader should know; ``attrs["signs"]`` the signs in the numbers of each column;
-        ``attrs["dialect"]`` how the file is written.
+        The index has the number of each row in the file, counted from 0. ``attrs["notes"]`` has
+        the notes, ``attrs["signs"]`` the decimal sign of each column, and ``attrs["dialect"]`` the
+        dialect of the file.
     """
     notes: list[str] = []
     with explain_damage(file.name, options.remedy), _long_cells():
@@ -75,10 +74,10 @@ def read_text(file: Source, options: ReadOptions) -> Any:
             header, dialect, clues, rows, table = _read(file, encoding, options)
     if is_data(header):
         notes.append(
-            "The first line of the file looks like data, but its values were taken as the names "
-            "of the columns. If the file has no line of column names, add one."
+            "The first line of the file looks like data, but it was used as the column names. If "
+            "the file has no column names, add a line with them."
         )
-    # A semicolon is used where the comma is the decimal sign.
+    # Files with decimal commas use semicolons as separators.
     signs = clues.evidence.decide(options.stated, comma="." if dialect.separator == "," else ",")
     words: Counter[str] = Counter()
     columns = {}
@@ -87,7 +86,7 @@ def read_text(file: Source, options: ReadOptions) -> Any:
         is_text = options.as_text or j in clues.codes or not sign.sure
         is_text = is_text or name in options.exact or is_id_name(name)
         columns[j] = _to_series(table.column(0), None if is_text else sign.decimal, words)
-        table = table.remove_column(0)  # and give its memory back
+        table = table.remove_column(0)  # frees its memory
     frame = pd.DataFrame(columns)
     frame.columns = header
     frame.attrs["signs"], frame.attrs["dialect"] = signs, dialect
@@ -96,7 +95,7 @@ def read_text(file: Source, options: ReadOptions) -> Any:
 
 @contextlib.contextmanager
 def _long_cells() -> Iterator[None]:
-    """Let the csv module read cells of any length; the limit is one for the whole process."""
+    """Let the csv module read cells of any length. The limit is global to the process."""
     before = csv.field_size_limit(_LONGEST_CELL)
     try:
         yield
@@ -105,7 +104,7 @@ def _long_cells() -> Iterator[None]:
 
 
 class _Clues:
-    """What all rows of a file tell of its columns: which hold codes, and their decimal signs."""
+    """Collects from all rows which columns have codes, and their decimal signs."""
 
     def __init__(self, n_columns: int) -> None:
         self.n_rows = 0
@@ -114,7 +113,7 @@ class _Clues:
         self._undecided = set(range(n_columns))
 
     def add(self, batch: Any) -> Any:
-        """Look at some rows, and return them."""
+        """Process a batch of rows and return it."""
         self.n_rows += batch.num_rows
         for j, cells in enumerate(batch.columns):
             if j not in self.codes and _any_like(_CODE, cells):
@@ -134,13 +133,13 @@ def _any_like(pattern: str, cells: Any) -> bool:
 def _read(
     file: Source, encoding: str, options: ReadOptions
 ) -> tuple[list[str], Dialect, _Clues, Rows, Any]:
-    """Read a file in an encoding: its layout, what its rows tell, and the chosen rows as text."""
+    """Read a file in a given encoding; return its layout, clues and the chosen rows as text."""
     with file.text(encoding) as handle:
         head = "".join(_lines([handle.read(_HEAD)], file.name)).removesuffix(_END)
         raw: Any = handle.buffer
-        n_read = getattr(raw, "fileobj", raw).tell()  # of a packed file, as it is packed
+        n_read = getattr(raw, "fileobj", raw).tell()  # compressed bytes for a gzip file
     if not head.strip():
-        raise FileError(f"{file.name} is empty. Give a table with a line of column names.")
+        raise FileError(f"{file.name} is empty. Use a table with a line of column names.")
     scale = 1.0
     if len(head) == _HEAD:
         scale = file.path.stat().st_size / n_read
@@ -173,13 +172,13 @@ def _to_arrow(cells: tuple[str, ...]) -> Any:
 
 
 def _lines(handle: Iterable[str], name: str) -> Iterator[str]:
-    """Yield the lines of a text and a mark of its end, which an open quote would take in."""
+    """Yield the lines of a text, then an end mark that reveals a quote which is not closed."""
     n_before = 1
     for line in handle:
         if "\0" in line:
             number = n_before + line.partition("\0")[0].count("\n")
             raise FileError(
-                f"{name} holds a zero byte on line {number:,}: it is damaged, or not a text file. "
+                f"{name} has a zero byte on line {number:,}: it is damaged or not a text file. "
                 "Export the table again as CSV."
             )
         n_before += 1
@@ -188,7 +187,7 @@ def _lines(handle: Iterable[str], name: str) -> Iterator[str]:
 
 
 def _rows(handle: Iterable[str], name: str, width: int, dialect: Dialect) -> Iterator[list[str]]:
-    """Yield the rows below the header; all must be as wide as it is."""
+    """Yield the rows below the header. All must have as many cells as the header."""
     first, is_header = 1, True
     reader = csv.reader(_lines(handle, name), **dialect.options)
     for record in reader:
@@ -197,8 +196,8 @@ def _rows(handle: Iterable[str], name: str, width: int, dialect: Dialect) -> Ite
                 return
             if record and record[-1].endswith(_END):
                 raise FileError(
-                    f"{name}: line {first:,}: a quote is opened and not closed, or the file is "
-                    "cut off. Mend that line, or get the file again."
+                    f"{name}, line {first:,}: a quote is opened but not closed, or the file is "
+                    "truncated. Correct this line, or get the file again."
                 )
             if is_blank(record):
                 first = reader.line_num + 1
@@ -215,24 +214,25 @@ def _ragged(
     name: str, line: int, found: int, width: int, dialect: Dialect, *, is_last: bool
 ) -> str:
     said = (
-        f"line {line:,} has {found} cell{'s' * (found != 1)}, but the first line names "
-        f"{width} column{'s' * (width != 1)}"
+        f"line {line:,} has {found} cell{'s' * (found != 1)}, but the first line has "
+        f"{width} column name{'s' * (width != 1)}"
     )
     if is_last and found < width:
         return (
-            f"{name} seems to be cut off: its last line, {said}. Get the file again, or delete "
-            "that line."
+            f"{name} seems to be truncated: the last line, {said}. Get the file again, or delete "
+            "this line."
         )
     return (
-        f"{name}: {said}. Mend that line (text with a {dialect.separator!r} in it needs quotes "
-        "around it), or delete the lines above the names of the columns, if there are any."
+        f"{name}: {said}. Correct this line (text that contains {dialect.separator!r} must be "
+        "quoted). If there are other lines above the column names, delete them."
     )
 
 
 def _to_series(cells: Any, decimal: str | None, words: Counter[str]) -> Any:
-    """Return cells as numbers with a decimal sign if all are such, else as text.
+    """Return cells as numbers if all of them are numbers with this decimal sign, else as text.
 
-    Text, with None where missing, if the sign is None. Words for "missing" are counted.
+    If the sign is None, the cells stay text. Missing text is None. Words for missing values are
+    counted in ``words``.
     """
     bare = compute.utf8_trim_whitespace(cells)
     is_gap = compute.is_in(bare, pyarrow.array(sorted(MISSING), cells.type))
@@ -242,13 +242,13 @@ def _to_series(cells: Any, decimal: str | None, words: Counter[str]) -> Any:
     none = pyarrow.scalar(None, cells.type)
     if decimal is not None:
         plain = compute.if_else(is_gap, none, bare)
-        # Nothing else is in plain numbers; Arrow would also take 0x1F, inf and nan.
+        # Allow only plain numbers. Arrow would also accept 0x1F, inf and nan.
         if not _any_like(f"[^-+0-9eE{decimal}]", plain):
             plain = compute.replace_substring(plain, ",", ".")
             for kind in (pyarrow.int64(), pyarrow.float64()):
                 with contextlib.suppress(pyarrow.ArrowInvalid):
                     return plain.cast(kind).to_numpy()
     present = compute.if_else(is_gap, none, cells)
-    coded = present.combine_chunks().dictionary_encode()  # each text is held once
+    coded = present.combine_chunks().dictionary_encode()  # stores each text once
     different = object_array([*coded.dictionary.to_pylist(), None])
     return pd.Series(different[coded.indices.fill_null(-1).to_numpy()], dtype=object)

@@ -1,4 +1,4 @@
-"""What was found in the columns of a table, told in one sentence for each kind of finding."""
+"""Notes on the columns of a table, one sentence for each kind of finding."""
 
 from __future__ import annotations
 
@@ -11,74 +11,76 @@ from leafkernel._validation import shorten
 from leafkernel.tables._missing import count_words, is_missing, quote
 from leafkernel.tables._values import MAX_CATEGORIES, Values
 
-_NO_FEATURE = "so [it is|they are] shown but [is not a feature|are not features]"
-_DAYS = "which are days since 1970 for the forest"
+_NO_FEATURE = "so [it is|they are] shown but not used as [a feature|features]"
+_DAYS = "which the forest sees as days since 1970"
 _READ = "[was|were] read as numbers"
 
-# "[is|are]" is "is" for one column and "are" for several. The columns come first if a sentence does
-# not say where they are named; several are then listed at its end.
+# "[is|are]" is "is" for one column and "are" for several. A sentence without "{names}" begins with
+# the column, and several columns are listed at its end.
 _SENTENCES = {
     "unnamed": "[A column|{n} columns] without a name [was|were] named {names}.",
-    "duplicate": "[A column|{n} columns] with the name of another [was|were] renamed to {names}.",
+    "duplicate": "[A column|{n} columns] with a duplicate name [was|were] renamed to {names}.",
     "empty": "[is|are] empty and [was|were] left out.",
     "constant": "[has|have] the same value in all rows and [was|were] left out.",
-    "id": f"[has|have] another value in each row, as names of rows have, {_NO_FEATURE}.",
-    "nested": f"[holds|hold] lists or other nested values, {_NO_FEATURE}.",
+    "id": f"[looks|look] like row names, {_NO_FEATURE}.",
+    "nested": f"[has|have] lists or other nested values, {_NO_FEATURE}.",
     "text": "[has|have] too many different texts for categories (more than "
-    f"{MAX_CATEGORIES:,}, or than half of [its|their] rows), {_NO_FEATURE}.",
-    "other dates": "[seems|seem] to hold dates, but not ISO dates (such as 2024-12-31), "
+    f"{MAX_CATEGORIES:,}, or more than half of the rows), {_NO_FEATURE}.",
+    "other dates": "[seems|seem] to have dates, but not ISO dates (such as 2024-12-31), "
     f"{_NO_FEATURE}. Use --as COLUMN=date to read [it|them] as dates.",
-    "dates": f"[holds|hold] dates, {_DAYS}.",
-    "year-first dates": f"[holds|hold] dates with the year first, {_DAYS}.",
-    "month-first dates": f"[holds|hold] dates with the month first, {_DAYS}.",
-    "day-first dates": f"[holds|hold] dates with the day first, {_DAYS}.",
-    "durations": "[holds|hold] lengths of time, which are days for the forest.",
+    "dates": f"[has|have] dates, {_DAYS}.",
+    "year-first dates": f"[has|have] dates with the year first, {_DAYS}.",
+    "month-first dates": f"[has|have] dates with the month first, {_DAYS}.",
+    "day-first dates": f"[has|have] dates with the day first, {_DAYS}.",
+    "durations": "[has|have] durations, which the forest sees as days.",
     "decimal commas": f"{_READ} with decimal commas.",
-    "thousands": f"{_READ} with commas between thousands.",
-    "dot thousands": "[was|were] read as whole numbers with dots between thousands.",
-    "spaces": f"{_READ} with spaces between thousands.",
-    "spaces and decimal commas": f"{_READ} with spaces between thousands and decimal commas.",
-    "apostrophes": f"{_READ} with apostrophes between thousands.",
-    "percentages": "[was|were] read as percentages, with 8.3% as the number 8.3.",
-    "brackets": f"{_READ} in which brackets stand for a minus, with (5) as -5.",
-    "currencies": "[holds|hold] amounts in several currencies, so [it was|they were] not read as "
+    "thousands": f"{_READ} with commas as thousands separators.",
+    "dot thousands": "[was|were] read as whole numbers with dots as thousands separators.",
+    "spaces": f"{_READ} with spaces as thousands separators.",
+    "spaces and decimal commas": f"{_READ} with decimal commas, and spaces as thousands "
+    "separators.",
+    "apostrophes": f"{_READ} with apostrophes as thousands separators.",
+    "percentages": "[was|were] read as percentages, so 8.3% is the number 8.3.",
+    "brackets": f"{_READ} with parentheses for negative numbers, so (5) is -5.",
+    "currencies": "[has|have] amounts in several currencies, so [it was|they were] not read as "
     "numbers. Convert them to one currency.",
-    "unsure points": f"{_READ} with decimal points, but the points could also stand between "
-    "thousands. If 1.234 means 1234 there, use --thousands '.' instead.",
-    "unsure thousands": f"{_READ} with commas between thousands, but the commas could also be "
-    "decimal commas. If 1,234 means 1.234 there, use --decimal ',' instead.",
-    "unsure decimal commas": f"{_READ} with decimal commas, but the commas could also stand "
-    "between thousands. If 1,234 means 1234 there, use --thousands ',' instead.",
-    "not numbers": "Text among the numbers of [column {names}|{n} columns] was taken as missing"
+    "unsure points": f"{_READ} with decimal points, but the points could also be thousands "
+    "separators. If 1.234 means 1234, use --thousands '.'.",
+    "unsure thousands": f"{_READ} with commas as thousands separators, but they could also be "
+    "decimal commas. If 1,234 means 1.234, use --decimal ','.",
+    "unsure decimal commas": f"{_READ} with decimal commas, but the commas could also be thousands "
+    "separators. If 1,234 means 1234, use --thousands ','.",
+    "not numbers": "Text among the numbers of [column {names}|{n} columns] is treated as missing"
     "[|: {names}].",
-    "too large": "[holds|hold] numbers that are infinite or too large for a forest, which were "
-    "taken as missing.",
-    "unknown": "[holds|hold] categories that the forest has not seen, which were taken as missing.",
-    "leak": "[alone tells the target; if it was made from it, leave it|each tell the target "
-    "alone; if they were made from it, leave them] out with --drop.",
+    "too large": "[has|have] infinite numbers or numbers that are too large for a forest. They are "
+    "treated as missing.",
+    "unknown": "[has|have] categories that are not in the training table. They are treated as "
+    "missing.",
+    "leak": "[determines the target alone|each determine the target alone]. Leave [it|them] out "
+    "with --drop if [it was|they were] derived from the target.",
 }
 
 
 class Findings:
-    """What was found in which columns."""
+    """Collects findings on columns and turns them into sentences."""
 
     def __init__(self) -> None:
         self._found: dict[str, list[str]] = {}
 
     def add(self, what: str, name: str, detail: str = "") -> None:
-        """Note something of a column, with a detail."""
+        """Add a finding on a column, with a detail."""
         said = f"{quote(name)} ({detail})" if detail else quote(name)
         self._found.setdefault(what, []).append(said)
 
     def add_count(
         self, what: str, name: str, count: int, words: Counter[str] | None = None
     ) -> None:
-        """Note something of a column, with the number of values that it concerns and examples."""
+        """Add a finding on a column, with the number of affected values and examples."""
         examples = f": {count_words(words)}" if words else ""
         self.add(what, name, f"{count:,} value{'s' * (count != 1)}{examples}")
 
     def add_values(self, name: str, values: Values) -> None:
-        """Note how numbers were read."""
+        """Add findings on how numbers were read."""
         notation = values.notation
         if notation.unsure:
             self.add(f"unsure {notation.form or 'points'}", name)
@@ -92,7 +94,7 @@ class Findings:
         self.add_losses(name, values)
 
     def add_losses(self, name: str, values: Values) -> None:
-        """Note which values became missing."""
+        """Add findings on values that became missing."""
         for what, count in values.counts.items():
             self.add_count(what, name, count, values.strays if what == "not numbers" else None)
 
@@ -119,7 +121,7 @@ def _say(template: str, names: list[str]) -> str:
 
 
 def clean_names(names: Iterable[Any], findings: Findings) -> list[str]:
-    """Return names of columns as different, not empty strings."""
+    """Return column names as unique, non-empty strings."""
     given = ["" if _is_nameless(name) else str(name) for name in names]
     taken, seen, cleaned = set(given), set[str](), []
     for place, name in enumerate(given, start=1):
@@ -137,7 +139,7 @@ def clean_names(names: Iterable[Any], findings: Findings) -> list[str]:
 
 
 def unique_names(names: Iterable[Any]) -> list[str]:
-    """Return names as they are if all of them differ, else cleaned."""
+    """Return names unchanged if they are unique, otherwise cleaned."""
     given = [str(name) for name in names]
     return given if len(set(given)) == len(given) else clean_names(names, Findings())
 
@@ -149,7 +151,7 @@ def _is_nameless(name: Any) -> bool:
 
 
 def free_name(name: str, taken: set[str]) -> str:
-    """Return a name that is not taken: the given one, or it with a number behind."""
+    """Return an unused name: the given one, if needed with a number appended."""
     new, number = name, 1
     while new in taken:
         number += 1

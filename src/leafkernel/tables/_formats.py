@@ -1,4 +1,4 @@
-"""Which format a file has, by its name and by its first bytes."""
+"""Detect the format of a file from its name and its first bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from leafkernel.tables.errors import FileError
 TEXT, GZIP = "plain text", "a gzip file"
 PARQUET, FEATHER, STREAM = "a Parquet file", "a Feather file", "an Arrow stream"
 
-# What the end of a name says a file is.
+# The format that a suffix stands for.
 _SUFFIXES = {
     **dict.fromkeys([".csv", ".tsv", ".txt"], TEXT),
     **dict.fromkeys([".csv.gz", ".tsv.gz", ".txt.gz"], GZIP),
@@ -20,9 +20,9 @@ _SUFFIXES = {
     ".feather": FEATHER,
     ".arrow": FEATHER,
 }
-_ALIKE = 0.7  # share of two names that is the same for one to be meant by the other
+_ALIKE = 0.7  # similarity of file names from which one is suggested
 
-# What the first bytes of a file say it is, and what to do with what is not a table here.
+# The first bytes of each format, its name, and the advice for a file with this content.
 _SAVE_AS_CSV = "open it in its program and save the table as CSV"
 _UNPACK = "unpack it first"
 _MARK = rb"(?i)(\xef\xbb\xbf)?\s*"
@@ -41,7 +41,7 @@ _STARTS: tuple[tuple[bytes, str, str], ...] = (
     (rb"%PDF", "a PDF document", "export the table itself as CSV"),
     (rb"SQLite format 3", "an SQLite database", "export the table as CSV"),
     (rb"\x89HDF", "an HDF5 file", "export the table as CSV or Parquet"),
-    (rb"\x93NUMPY", "a NumPy array", "save it as a table, with names of columns"),
+    (rb"\x93NUMPY", "a NumPy array", "save it as a table with column names"),
     (
         _MARK + rb"(<!doctype|<html|<head|<body|<\?xml|<table)",
         "a web page or XML",
@@ -52,32 +52,35 @@ _STARTS: tuple[tuple[bytes, str, str], ...] = (
 
 
 def find_format(path: Path, name: str) -> str:
-    """Return what a file is, by its name and its first bytes, which must agree."""
+    """Return the format of a file. Its name and its first bytes must agree."""
     if re.match(r"(https?|ftp|s3|gs):/", str(path)):
-        raise FileError(f"{name} is an address, not a file. Download it first.")
+        raise FileError(f"{name} is a URL, not a file. Download it first.")
     if path.is_dir():
-        raise FileError(f"{name} is a folder. Give one file in it.")
+        raise FileError(f"{name} is a folder. Use a file in it.")
     if not path.exists():
-        raise FileError(f"There is no file {name}.{_suggest_file(path)}")
+        raise FileError(f"{name} was not found.{_suggest_file(path)}")
     if not path.is_file():
         raise FileError(
-            f"{name} is a pipe or a device, not a file. Pipe the table to the command, and give - "
+            f"{name} is a pipe or a device, not a file. Pipe the table to the command, and use - "
             "as its name."
         )
     found, remedy = look(path, name)
     suffix = suffix_of(path)
     promised = _SUFFIXES.get(suffix)
     if promised is None:
-        what = f"it is {found}, so {remedy}" if remedy else "rename it if it is one"
-        raise FileError(f"The name of {name} should end in one of {', '.join(_SUFFIXES)}; {what}.")
+        what = f"It is {found}: {remedy}" if remedy else "Rename it if it has one of these formats"
+        raise FileError(
+            f"{name} has an unknown file type. The name must end in one of {', '.join(_SUFFIXES)}. "
+            f"{what}."
+        )
     if promised != found and (promised, found) != (FEATHER, STREAM):
-        remedy = remedy or "export the table again, or give it the ending of what it is"
-        raise FileError(f"{name} ends in {suffix} but is {found}, not {promised}; {remedy}.")
+        remedy = remedy or "export the table again, or change the name to match the content"
+        raise FileError(f"{name} ends in {suffix} but is {found}, not {promised}: {remedy}.")
     return found
 
 
 def suffix_of(path: Path) -> str:
-    """Return the end of a file's name that says its format, in small letters.
+    """Return the suffix of a file's name in lower case, including ".gz".
 
     Examples
     --------
@@ -91,23 +94,23 @@ def suffix_of(path: Path) -> str:
 
 
 def look(path: Path, name: str) -> tuple[str, str]:
-    """Return what the first bytes of a file say it is, and what to do if that is no table."""
+    """Return the format of a file from its first bytes, and advice on wrong formats."""
     with explain_damage(name), path.open("rb") as file:
         start = file.read(512)
     if not start:
-        raise FileError(f"{name} is empty (0 bytes). Give a table with a line of column names.")
+        raise FileError(f"{name} is empty (0 bytes). Use a table with a line of column names.")
     known = ((kind, remedy) for begin, kind, remedy in _STARTS if re.match(begin, start))
     return next(known, (TEXT, ""))
 
 
 def _suggest_file(path: Path) -> str:
     if not path.parent.exists():
-        return " Nor is there such a folder."
+        return " Its folder does not exist either."
     try:
         found = [each for each in path.parent.iterdir() if each.exists()]  # no broken links
     except OSError:
         return ""
-    # By what stands before the endings, which nearly all names have in common.
+    # Compare names without suffixes, because most files have the same suffix.
     stems = {_stem(each): each.name for each in found if suffix_of(each) in _SUFFIXES}
     nearest = difflib.get_close_matches(_stem(path), stems, n=1, cutoff=_ALIKE)
     return f" Did you mean {stems[nearest[0]]!r}?" if nearest else ""

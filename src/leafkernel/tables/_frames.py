@@ -1,7 +1,4 @@
-"""Arrays and data frames: their columns, and copies of them with some values written in.
-
-A table is one of three thin readers (arrays, pandas, polars) with the same methods.
-"""
+"""Read columns of arrays, pandas and polars, and make copies with new values."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ _FINITE = "force_all_finite" if _IS_OLD else "ensure_all_finite"
 
 
 def read_table(X: Any, *, mixed: bool, estimator: Any) -> Table:
-    """Return X as a table, checked as scikit-learn does; ``mixed`` lets arrays hold objects."""
+    """Return X as a table after scikit-learn's checks. ``mixed`` allows arrays of objects."""
     if not (hasattr(X, "iloc") or hasattr(X, "with_columns")):
         has_objects = mixed and np.asarray(X).dtype.kind in "OUS"
         dtype = object if has_objects else (np.float64, np.float32)
@@ -32,7 +29,7 @@ def read_table(X: Any, *, mixed: bool, estimator: Any) -> Table:
             if "could not convert string" not in str(error):
                 raise
             raise ValueError(
-                f"X holds text ({error}); name the columns that hold it in categorical_features."
+                f"X has text ({error}). List the columns with text in categorical_features."
             ) from error
     table = wrap_table(X)
     if 0 in table.shape:
@@ -53,9 +50,9 @@ def wrap_table(X: Any) -> Table:
 
 
 class Table:
-    """A NumPy array of floats or of objects; data frames differ from it in what they override."""
+    """A table in a NumPy array of floats or objects, and the base class of other tables."""
 
-    has_types = False  # columns have types of their own
+    has_types = False  # whether each column has its own type
 
     def __init__(self, X: Any) -> None:
         self.X = X
@@ -71,12 +68,12 @@ class Table:
         """Return column j."""
         return self.X[:, j]
 
-    def is_integer(self, j: int) -> bool:  # noqa: ARG002 - an array has no such columns
-        """Return whether column j holds integers by its type."""
+    def is_integer(self, j: int) -> bool:  # noqa: ARG002 - an array has no column types
+        """Return whether the type of column j is an integer."""
         return False
 
     def completed(self, columns: dict[int, tuple[Mask, Array]]) -> Any:
-        """Return a copy of X; of each column given, where to write, and all that to write there."""
+        """Return a copy of X with new values. ``columns`` has a mask and the values of each."""
         result: Array = self.X.copy()
         for j, (where, values) in columns.items():
             result[where, j] = values
@@ -102,7 +99,7 @@ class PandasTable(Table):
         numbers = self.values[j].numbers
         if numbers is None or not isinstance(dtype, np.dtype):
             return False
-        # pandas makes floats or objects of integers with gaps, unless they have a type of its own.
+        # pandas stores integers with missing values as floats or objects, unless they are nullable.
         known = numbers[~np.isnan(numbers)]
         return bool(len(known) < len(self.X) and (known % 1 == 0).all())
 
@@ -116,7 +113,7 @@ class PandasTable(Table):
             elif values.dtype.kind == "f" and self.pandas.api.types.is_integer_dtype(column.dtype):
                 if (values == np.rint(values)).all():
                     values = _integers(values, column.dtype.numpy_dtype)
-                else:  # the column had a float type in fit
+                else:  # the column was of a float type in fit
                     arrow = isinstance(column.dtype, self.pandas.ArrowDtype)
                     column = column.astype("double[pyarrow]" if arrow else "Float64")
             column.iloc[np.flatnonzero(where)] = self.pandas.array(values, dtype=column.dtype)
@@ -141,7 +138,7 @@ class PolarsTable(Table):
         for j, (where, values) in columns.items():
             column = self.column(j)
             if column.dtype.is_integer() and (values.astype(np.float64) % 1 != 0).any():
-                column = column.cast(polars.Float64)  # which it had in fit
+                column = column.cast(polars.Float64)  # its type in fit
             dtype, objects = column.dtype, object_array(column.to_list())
             objects[where] = values
             if dtype.is_integer():
@@ -151,6 +148,6 @@ class PolarsTable(Table):
 
 
 def _integers(values: Floats, dtype: Any) -> Array:
-    """Return whole floats as integers; rounding may have led out of the range of the type."""
+    """Return whole floats as integers, clipped to the range of the type."""
     limits = np.iinfo(dtype)
     return np.array([min(max(int(v), limits.min), limits.max) for v in values], dtype=dtype)

@@ -1,4 +1,4 @@
-"""Missing values of a table as it was read: where they are, and how to put values there."""
+"""Columns with missing values, and how to fill them in the style of the file."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ from leafkernel.tables._values import Mask, Values, object_array, read_values
 
 _PLAIN = re.compile(r"[-+]?\d*(\.\d+)?")
 _EXPONENT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
-_MOST_DECIMALS = 6  # with more, a mean gets six digits in all
-_LIKE = 100  # cells that show the sign between thousands
+_MOST_DECIMALS = 6  # in a column with more decimals, means get six significant digits
+_LIKE = 100  # cells that are searched for the thousands separator
 
-# Written as days or lengths of time, for which a mean would need another form than the file's.
+# Means of dates and durations cannot be written in the form of the file.
 _NOT_FILLED = (*DATE_FORMS, "durations")
 
 
 @dataclass(frozen=True)
 class GappyColumn:
-    """A column that helps to fill others, and is filled itself where it has gaps."""
+    """A column to impute, or to impute others from."""
 
     name: str
-    raw: Any  # the Series as it was read
-    values: Values  # the same as numbers or text
-    gaps: Mask  # where the file has no value
+    raw: Any  # the Series as read from the file
+    values: Values  # its values as numbers or text
+    gaps: Mask  # which values are missing in the file
 
     @classmethod
     def of(
         cls, name: str, raw: Any, signs: Signs | None, wanted: str | None = None
     ) -> GappyColumn | None:
-        """Read a column; None if it holds neither numbers nor categories.
+        """Read a column; None if it has neither numbers nor categories.
 
-        ``wanted`` is what the user says that it is. Text in a column of numbers is then missing.
+        ``wanted`` is the kind given by the user. If given, text among numbers is missing.
         """
         values, kind = understand(name, raw, signs, np.asarray(raw.index), wanted)
         if kind not in ("number", "category", "constant"):
             return None
-        # Infinity, and text among numbers, are missing to a forest, but not in the file.
+        # Infinity and text among numbers are missing for the forest, but are not filled.
         gaps = read_values(raw).missing() if wanted is None else values.missing()
         return cls(name, raw, values, gaps)
 
     def typed(self) -> GappyColumn:
-        """Return the column with numbers for text, if all of its text is numbers."""
+        """Return the column converted to numbers, if all of its text is numbers."""
         numbers, form = self.values.numbers, self.values.form
         is_text = not pd.api.types.is_numeric_dtype(self.raw.dtype)
         if numbers is None or not is_text or form not in NUMBER_FORMS or self.values.counts:
@@ -60,30 +60,30 @@ class GappyColumn:
 
     @property
     def fillable(self) -> bool:
-        """Whether values of this kind are filled in."""
+        """Whether missing values of this column can be filled."""
         return self.values.form not in _NOT_FILLED
 
     def for_imputer(self) -> Any:
-        """Return the column as the imputer takes it."""
+        """Return the column as input for the imputer."""
         if self.values.numbers is not None:
             return self.values.numbers
         return pd.Categorical(self.values.labels(), categories=list(self.values.categories()))
 
     def filled(self, found: Any, *, as_text: bool) -> Any:
-        """Return the column as it was read, with what was found in its gaps.
+        """Return the column as read from the file, with its missing values filled.
 
         Parameters
         ----------
         found : array-like of shape (n,)
             The completed column of the imputer.
         as_text : bool
-            Whether it comes from a file without types, in which whole numbers with gaps could
-            not stay whole.
+            Whether the column comes from a text file, where integers with missing values were
+            read as floats.
         """
         here = np.asarray(found)[self.gaps]
         numbers, is_text = self.values.numbers, not pd.api.types.is_numeric_dtype(self.raw.dtype)
         whole = False
-        if numbers is None:  # the values that have these labels in the file: True for "True", say
+        if numbers is None:  # map labels back to values of the file, such as "True" to True
             known = zip(self.values.labels()[~self.gaps], self.raw[~self.gaps], strict=True)
             here = object_array(map(dict(known).get, here))
         else:
@@ -101,7 +101,7 @@ class GappyColumn:
         return filled
 
     def _written(self, numbers: Any) -> list[str]:
-        """Return numbers in the style of the column: decimals, thousands, currency."""
+        """Return numbers in the style of the column: decimals, thousands separator, currency."""
         notation = self.values.notation
         texts = [text.strip() for text in self.raw[~self.gaps] if isinstance(text, str)]
         plain = [notation.plain(text) for text in texts]

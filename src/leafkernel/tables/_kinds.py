@@ -1,4 +1,4 @@
-"""What a column is: numbers or dates, maybe written as text, categories, names of rows, or text."""
+"""Detect the kind of a column: numbers, dates, categories, row names or free text."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from leafkernel.tables._values import (
 )
 from leafkernel.tables.errors import TableError
 
-NEARLY_ALL = 0.9  # of the values must be numbers for the column to be one of numbers
-# Fewer are enough if all others are one word without a digit ("none", "-"): this part of the
-# values, and so many different ones that they are no codes.
+NEARLY_ALL = 0.9  # share of the values that must be numbers in a column of numbers
+# A smaller share is enough if all other values are the same word without a digit ("none", "-")
+# and there are at least _MANY different numbers, so that they are not codes.
 _MOST, _MANY = 0.8, 10
-# Digits that name something, which a number would not keep: a zero in front, or too many of them.
+# Codes that would change as numbers: digits with a leading zero, or more than 15 digits.
 CODE = r"0\d+|[-+]?\d{16,}"
 _IS_CODE = re.compile(CODE).fullmatch
 
@@ -51,10 +51,10 @@ def understand(
     rows: npt.NDArray[np.int64],
     wanted: str | None = None,
 ) -> tuple[Values, str]:
-    """Return the values of a column, and what it is, as :func:`find_kind` says it.
+    """Return the values of a column and its kind, see ``find_kind``.
 
-    ``signs`` are those of its numbers, ``rows`` the numbers of its rows in the file, and
-    ``wanted`` is what the user says that it is: "number", "date" or "category".
+    ``signs`` are the separators of its numbers, ``rows`` are the row numbers in the file, and
+    ``wanted`` is the kind given by the user: "number", "date" or "category".
     """
     values = read_feature(column)
     if wanted is not None:
@@ -65,7 +65,7 @@ def understand(
 
 
 def find_kind(name: str, values: Values, rows: npt.NDArray[np.int64]) -> str:
-    """Say what a column is: number, category, id, text, other dates, nested, constant or empty."""
+    """Return number, category, id, text, other dates, nested, constant or empty."""
     missing = values.missing()
     if missing.all():
         return "empty"
@@ -86,7 +86,7 @@ def find_kind(name: str, values: Values, rows: npt.NDArray[np.int64]) -> str:
 
 
 def _is_id(name: str, values: Values, rows: npt.NDArray[np.int64], *, complete: bool) -> bool:
-    """Say whether a column whose values all differ names the rows."""
+    """Return whether a column of unique values has the names of the rows."""
     if values.form in DATE_FORMS or values.notation.is_amount or _look_like_dates(values):
         return False
     if values.texts is not None:
@@ -101,7 +101,7 @@ def _is_id(name: str, values: Values, rows: npt.NDArray[np.int64], *, complete: 
 
 
 def _look_like_dates(values: Values) -> bool:
-    """Say whether text is dates in a form that leaves open which number is the day."""
+    """Return whether texts are dates in a form that does not tell the day from the month."""
     if values.texts is None:
         return False
     present = [text for text in values.texts if text is not None]
@@ -110,7 +110,7 @@ def _look_like_dates(values: Values) -> bool:
 
 
 def is_id_name(name: str) -> bool:
-    """Say whether a column is called id, patient_id, RowID, index or such."""
+    """Return whether the name of a column is like id, patient_id, RowID or index."""
     return _ID_NAME.fullmatch(name.strip()) is not None
 
 
@@ -118,9 +118,9 @@ def is_id_name(name: str) -> bool:
 
 
 def settle(values: Values, signs: Signs | None = None) -> Values:
-    """Return text as numbers if nearly all of it is numbers or dates.
+    """Convert text to numbers if nearly all of it is numbers or dates.
 
-    ``signs`` are those of the column, as the file tells them; None: as its own values do.
+    ``signs`` are the separators of the numbers. If None, they are detected from the values.
     """
     if values.numbers is not None:
         is_comma = signs is not None and signs.decimal == "," and not values.form
@@ -144,7 +144,7 @@ def settle(values: Values, signs: Signs | None = None) -> Values:
 
 
 def _are_enough(known: Mask, texts: list[str], counts: npt.NDArray[np.intp]) -> bool:
-    """Return whether nearly all is known, or all else is one word, which then stands for a gap."""
+    """Return whether nearly all values are known, or all others are one word for "missing"."""
     share = counts[known].sum() / counts.sum()
     if share >= NEARLY_ALL:
         return True
@@ -154,7 +154,7 @@ def _are_enough(known: Mask, texts: list[str], counts: npt.NDArray[np.intp]) -> 
 
 
 def as_numbers(values: Values, notation: Notation) -> Values:
-    """Return text as numbers that are written in a given way; the rest is missing."""
+    """Convert text in a given notation to numbers. Other text becomes missing."""
     if values.texts is None:
         return values
     codes, texts = _different(values.texts)
@@ -162,12 +162,12 @@ def as_numbers(values: Values, notation: Notation) -> Values:
 
 
 def read_as(values: Values, kind: str, name: str, signs: Signs | None) -> Values:
-    """Return the values of a column as a "number", "date" or "category", as the user says.
+    """Read a column as the kind given by the user: "number", "date" or "category".
 
     Raises
     ------
     TableError
-        If no value is of that kind, or if the values do not tell how they are to be read.
+        If no value is of this kind, or if the values are ambiguous.
     """
     if kind == "category":
         return Values(objects=values.labels(), order=values.order)
@@ -179,27 +179,27 @@ def read_as(values: Values, kind: str, name: str, signs: Signs | None) -> Values
                 found = as_numbers(values, Notation(find_date_form(texts)))
             except ValueError as error:
                 raise TableError(
-                    f"--as {name}=date: {error}, so write them as ISO dates, such as 2024-12-31."
+                    f"--as {name}=date: {error}. Write them as ISO dates, such as 2024-12-31."
                 ) from None
         else:
             notation = find_notation(texts, signs)
             if notation.units:
                 raise TableError(
-                    f"--as {name}=number: the column has amounts in several currencies "
-                    f"({', '.join(notation.units)}). Convert them to one currency."
+                    f"--as {name}=number: the column has several currencies "
+                    f"({', '.join(notation.units)}). Convert the amounts to one currency."
                 )
             found = as_numbers(values, replace(notation, unsure=False))
     if found.missing().all() or (found.form in DATE_FORMS) != (kind == "date"):
         first = [text for text in dict.fromkeys(values.labels()) if text][:3]
         raise TableError(
-            f"--as {name}={kind}: no value of the column is a {kind}. It holds "
-            f"{', '.join(map(quote, first)) or 'nothing'}."
+            f"--as {name}={kind}: no value of the column is a {kind}. The first values are "
+            f"{', '.join(map(quote, first)) or 'all missing'}."
         )
     return found
 
 
 def _different(texts: Array) -> tuple[npt.NDArray[np.intp], list[str]]:
-    """Return the place of each value among the different texts, -1 if missing, and these."""
+    """Return the index of each value among the unique texts (-1 if missing), and these texts."""
     codes, different = pd.factorize(texts)
     return codes, [str(text) for text in different]
 
@@ -207,7 +207,7 @@ def _different(texts: Array) -> tuple[npt.NDArray[np.intp], list[str]]:
 def _from_parsed(
     parsed: Floats, texts: list[str], codes: npt.NDArray[np.intp], notation: Notation
 ) -> Values:
-    """Return the values whose different texts are these numbers, NaN if they are none."""
+    """Return the values of a column, given the numbers of its unique texts (NaN if not one)."""
     numbers = np.append(parsed, np.nan)[codes]  # missing has the code -1
     lost = codes[np.isnan(numbers) & (codes >= 0)]
     strays = Counter(texts[code] for code in lost.tolist())

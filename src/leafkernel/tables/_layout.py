@@ -1,4 +1,4 @@
-"""How a text file is written: its encoding, its separator and the names of its columns."""
+"""Detect the encoding, the separator and the column names of a text file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from leafkernel.tables._formats import GZIP, TEXT
 from leafkernel.tables.errors import FileError
 
 _MARKS = {
-    codecs.BOM_UTF32_LE: "utf-32-le",  # before UTF-16, whose mark it starts with
+    codecs.BOM_UTF32_LE: "utf-32-le",  # before UTF-16, because it starts with the same bytes
     codecs.BOM_UTF32_BE: "utf-32-be",
     codecs.BOM_UTF16_LE: "utf-16-le",
     codecs.BOM_UTF16_BE: "utf-16-be",
@@ -27,7 +27,7 @@ _KEEP = "leafkernel.keep"
 
 
 def _keep_byte(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Read the five bytes that Windows-1252 does not use as control characters, and back."""
+    """Decode the five bytes that are unused in Windows-1252 as control characters, or encode."""
     if isinstance(error, UnicodeDecodeError):
         return chr(error.object[error.start]), error.start + 1
     assert isinstance(error, UnicodeEncodeError)
@@ -39,24 +39,24 @@ codecs.register_error(_KEEP, _keep_byte)
 
 @dataclass(frozen=True)
 class Source:
-    """A table's file."""
+    """A file with a table."""
 
     path: Path
-    name: str  # in messages
-    kind: str  # its format
+    name: str  # the name for messages
+    kind: str  # the format
 
     @property
     def is_text(self) -> bool:
-        """Whether the file is text, packed or not."""
+        """Whether the file is text, compressed or not."""
         return self.kind in (TEXT, GZIP)
 
     def bytes(self) -> IO[Any]:
-        """Open it for reading bytes."""
+        """Open the file for reading bytes."""
         return cast(IO[Any], gzip.open(self.path) if self.kind == GZIP else self.path.open("rb"))
 
     @contextmanager
     def text(self, encoding: str) -> Iterator[io.TextIOWrapper]:
-        """Open it for reading text, without a byte order mark and with line ends as they are."""
+        """Open the file for reading text, without byte order mark and with original line ends."""
         errors = _errors(encoding)
         with io.TextIOWrapper(self.bytes(), encoding, errors=errors, newline="") as handle:
             if handle.read(1) != "\ufeff":
@@ -65,13 +65,13 @@ class Source:
 
 
 def guess_encoding(file: Source) -> str:
-    """Return the encoding that the start of a file shows; UTF-8 if it shows none."""
+    """Guess the encoding from the start of a file. The default is UTF-8."""
     with file.bytes() as handle:
         start = handle.read(4096)
     for mark, encoding in _MARKS.items():
         if start.startswith(mark):
             return encoding
-    # Latin letters in UTF-16 without a mark have a zero as every second byte.
+    # In UTF-16 without a byte order mark, every second byte of Latin text is zero.
     even, odd = (part.count(0) / max(len(part), 1) for part in (start[::2], start[1::2]))
     if odd > 0.4 and even < 0.1:
         return "utf-16-le"
@@ -79,18 +79,18 @@ def guess_encoding(file: Source) -> str:
 
 
 def second_guess(file: Source, encoding: str) -> tuple[str, str]:
-    """Return the encoding of a file that is not in the one that was guessed, and a note on it."""
+    """Return another encoding for a file if the first guess failed, and a note."""
     if encoding != "utf-8":
         raise FileError(
-            f"{file.name} starts as {encoding[:6].upper()} text, but does not go on so: the file "
-            "is cut off or damaged. Save it again as UTF-8."
+            f"{file.name} is not valid {encoding[:6].upper()} text: the file is truncated or "
+            "damaged. Save it again as UTF-8."
         )
     with file.bytes() as handle:
         is_wrong = (line.decode(errors="ignore").encode() != line for line in handle)
         line = next(number for number, wrong in enumerate(is_wrong, 1) if wrong)
     return "cp1252", (
-        f"The file is not UTF-8 (see line {line:,}), so it was read as Windows-1252. If letters "
-        "look wrong, save it as UTF-8."
+        f"The file is not UTF-8 (see line {line:,}), so it was read as Windows-1252. If characters "
+        "look wrong, save the file as UTF-8."
     )
 
 
@@ -101,7 +101,7 @@ def read_exactly(file: Source, encoding: str) -> str:
 
 
 def encode_exactly(text: str, encoding: str) -> bytes:
-    """Return the bytes of a text that :func:`read_exactly` has read."""
+    """Return the bytes of a text from ``read_exactly``."""
     return text.encode(encoding, _errors(encoding))
 
 
@@ -114,20 +114,20 @@ def _errors(encoding: str) -> str:
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a text file is written."""
+    """The dialect of a text file."""
 
     separator: str
-    spaced: bool = False  # blanks after a separator are no part of the cell
-    encoding: str = "utf-8"  # as guess_encoding names it
+    spaced: bool = False  # whether blanks after a separator are ignored
+    encoding: str = "utf-8"
 
     @property
     def options(self) -> dict[str, Any]:
-        """What the csv module calls it."""
+        """The dialect as options of the csv module."""
         return {"delimiter": self.separator, "skipinitialspace": self.spaced}
 
 
 def find_layout(head: str, encoding: str) -> tuple[list[str], Dialect, int]:
-    """Return the names of the columns, how the file is written, and the number of cells."""
+    """Return the column names, the dialect, and the number of cells in ``head``."""
     separator = max("\t|;,", key=lambda each: _score(_records(head, Dialect(each))))
     header = _records(head, Dialect(separator))[0]
     spaced = len(header) > 1 and all(name.startswith(" ") for name in header[1:])
@@ -136,30 +136,31 @@ def find_layout(head: str, encoding: str) -> tuple[list[str], Dialect, int]:
     n_cells = sum(map(len, body))
     is_longer = [len(each) == len(header) + 1 and each[-1].strip() for each in body]
     if len(header) > 1 and body and all(is_longer):
-        header = ["", *header]  # R names no column of row names
+        header = ["", *header]  # R writes row names without a column name
     while len(header) > 1 and not header[-1].strip() and not _any_at(body, len(header) - 1):
         header = header[:-1]  # a separator at the end of each line
     return header, dialect, n_cells
 
 
 def _records(text: str, dialect: Dialect) -> list[list[str]]:
-    """Return the records of a text that are not blank."""
+    """Return the records of a text without blank ones."""
     reader = csv.reader(io.StringIO(text, newline=""), **dialect.options)
     return [record for record in reader if not is_blank(record)]
 
 
 def is_blank(record: list[str]) -> bool:
-    """Say whether a record is no row: an empty line, or one with blanks only."""
+    """Return whether a record is an empty line or has only blanks."""
     return not record or (len(record) == 1 and record[0] != "" and not record[0].strip(" \t"))
 
 
 def _score(records: list[list[str]]) -> tuple[float, int]:
-    """Say how well a separator fits: how many lines are as wide as the first, and how wide."""
+    """Score a separator: the share of lines that are as wide as the first, and their width."""
     width = len(records[0])
     widths = Counter(map(len, records))
     if width > 1:
         return widths[width] / len(records), width
-    # No names, or a line above them: a separator of nearly all other lines is to be complained of.
+    # The first line may be a title. Prefer the separator of nearly all other lines, so that the
+    # error message is about this separator.
     usual, count = widths.most_common(1)[0]
     return (0.0, usual) if count >= max(0.9 * (len(records) - 1), 2) else (0.0, 1)
 
@@ -169,7 +170,7 @@ def _any_at(records: list[list[str]], place: int) -> bool:
 
 
 def is_data(header: list[str]) -> bool:
-    """Say whether names of columns are numbers, other than the numbers of the columns."""
+    """Return whether the column names are numbers other than 0, 1, 2, ... or 1, 2, 3, ..."""
     if not all(re.fullmatch(r"[-+]?\d+(\.\d*)?", name) for name in header):
         return False
     return header not in ([str(i + first) for i in range(len(header))] for first in (0, 1))

@@ -1,4 +1,4 @@
-"""Which values are missing: the same in files, data frames and arrays."""
+"""Detect missing values in files, data frames and arrays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from leafkernel._validation import shorten
 
 _LONGEST_WORD = 30
 _WITH_NAN = (float, complex, Decimal, np.inexact, np.datetime64, np.timedelta64)
-# Words that stand for a missing value, in any table.
+# Texts for missing values.
 MISSING = frozenset(
     [
         *("", "?", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND"),
@@ -22,7 +22,7 @@ MISSING = frozenset(
 
 
 def is_missing(value: Any) -> bool:
-    """Return whether a value is None, NaN, NA or NaT, or text that stands for it.
+    """Return whether a value is None, NaN, NA or NaT, or a text that means missing.
 
     Examples
     --------
@@ -45,26 +45,28 @@ def count_words(words: Counter[str], most: int = 5) -> str:
     >>> from collections import Counter
     >>> from leafkernel.tables._missing import count_words
     >>> count_words(Counter({"?": 1, "NA": 1200}))
-    "1,200 say 'NA', 1 says '?'"
+    "'NA' (1,200 times), '?' (once)"
     """
     if words.total() == 1:
         return quote(next(iter(words)), _LONGEST_WORD)
     said = [
-        f"{count:,} {'says' if count == 1 else 'say'} {quote(word, _LONGEST_WORD)}"
+        f"{quote(word, _LONGEST_WORD)} ({'once' if count == 1 else f'{count:,} times'})"
         for word, count in words.most_common()
     ]
     return shorten(said, most)
 
 
 def missing_notes(words: Counter[str]) -> list[str]:
-    """Return the note on words that were taken as missing; none if there are no such words."""
+    """Return a note on the texts that are treated as missing; an empty list if there are none."""
     if not words:
         return []
     if words.total() == 1:
-        return [f"A cell that says {count_words(words)} was taken as missing."]
-    return [f"Cells that were taken as missing: {count_words(words, most=len(MISSING))}."]
+        return [f"A cell with the text {count_words(words)} is treated as missing."]
+    return [
+        f"Cells with these texts are treated as missing: {count_words(words, most=len(MISSING))}."
+    ]
 
 
 def quote(name: str, longest: int = 60) -> str:
-    """Return a name in quotes, safe for a terminal and not too long."""
+    """Return a name in quotes, shortened and safe for a terminal."""
     return repr(name if len(name) <= longest else name[: longest - 1] + "…")

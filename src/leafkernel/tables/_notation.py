@@ -1,8 +1,8 @@
-"""How numbers are written: their decimal sign, the sign between thousands, and what is around them.
+"""Detect how numbers are written: decimal sign, thousands separator, currency, parentheses.
 
-"33.932" can be 33.932 or 33932. The other numbers of its column tell which, then an option, then
-the other columns of the file. Where nothing tells, it is read as a decimal and a note says so.
-Amounts of money have no three decimals: "$33.932" is 33932.
+"33.932" can be 33.932 or 33932. This is decided by the other numbers of the column, then by an
+option, then by the other columns of the file. If it stays unclear, it is read as a decimal, with a
+note. Amounts of money do not have three decimals: "$33.932" is 33932.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple
 APOSTROPHES = "'\N{RIGHT SINGLE QUOTATION MARK}"
 SPACES = " \N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{THIN SPACE}"
 
-# How numbers can be written: the decimal sign, and the signs between thousands.
+# Forms of numbers: the decimal sign and the thousands separators.
 NUMBER_FORMS = {
     "": (".", ""),
     "thousands": (".", ","),
@@ -27,21 +27,21 @@ NUMBER_FORMS = {
     "apostrophes": (".", APOSTROPHES),
 }
 
-# Forms for which a column may be taken though nothing tells that it is in this form.
+# Forms that may be assumed although the values are ambiguous.
 _UNSURE = ("", "thousands", "decimal commas")
-# The decimal sign, if a sign that is unclear stands between thousands.
+# The decimal sign if an ambiguous sign is a thousands separator.
 _OTHER = {"?.": ",", "?,": "."}
 
 _UNCLEAR = re.compile(r"[-+]?[1-9]\d{0,2}([.,])\d{3}")
-_ENOUGH = 20  # numbers that show the decimal sign of their column
-_FEW = 0.05  # share of them that may be mistakes
+_ENOUGH = 20  # numbers that are enough to decide the decimal sign of a column
+_FEW = 0.05  # smaller shares of such numbers may be typos
 
 
 def _grouped(signs: str) -> str:
     return rf"[1-9]\d{{0,2}}(?:[{signs}]\d{{3}})+"
 
 
-# Numbers that show their decimal sign, or by several other signs that it is not those.
+# Numbers that reveal the decimal sign, directly or by repeated thousands separators.
 _SHOWN = {
     sign: re.compile(
         rf"[-+]?(?:(?:\d*|{_grouped(other + SPACES + APOSTROPHES)})[{sign}]\d+(?:[eE][-+]?\d+)?"
@@ -77,37 +77,37 @@ _SAME = {"€": "EUR", "£": "GBP"}
 
 @dataclass(frozen=True)
 class Notation:
-    """How the numbers of a column are written, such as ($1,234.50) or 148,42 €."""
+    """The notation of the numbers of a column, such as ($1,234.50) or 148,42 €."""
 
     form: str = ""  # one of NUMBER_FORMS, of DATE_FORMS, or "durations"
     prefix: str = ""  # the currency or "%", with the blanks between it and the digits
     suffix: str = ""
-    brackets: bool = False  # for a minus
-    units: tuple[str, ...] = ()  # the currencies, if there are several: then it stays text
-    unsure: bool = False  # nothing told which of two forms it is
+    brackets: bool = False  # parentheses for negative numbers
+    units: tuple[str, ...] = ()  # the currencies if there are several; the column stays text
+    unsure: bool = False  # whether the form is ambiguous
 
     @property
     def unit(self) -> str:
-        """The currency or "%" as it is written; "" for a plain number."""
+        """The currency or "%" as written; "" for a plain number."""
         return (self.prefix or self.suffix).strip(SPACES)
 
     @property
     def currency(self) -> str:
-        """The unit, the same for a sign and its code."""
+        """The unit, with one name for a sign and its code."""
         return _SAME.get(self.unit, self.unit)
 
     @property
     def is_amount(self) -> bool:
-        """Whether something stands around the numbers."""
+        """Whether the numbers have a currency, "%" or parentheses."""
         return bool(self.prefix or self.suffix or self.brackets)
 
     def bare(self, text: str) -> str:
-        """Return the number in a text, or the text if it is no amount in this unit."""
+        """Return the number in a text, or the text itself if it is not an amount in this unit."""
         amount = read_amount(text) if self.is_amount else None
         return amount[0] if amount and amount[1].currency in ("", self.currency) else text
 
     def plain(self, text: str) -> str:
-        """Return a number with a decimal point, and nothing around it or between thousands."""
+        """Return a number with a decimal point, without unit and thousands separators."""
         decimal, between = NUMBER_FORMS[self.form]
         text = self.bare(text)
         if between and _GROUPED[self.form].fullmatch(text):
@@ -115,15 +115,15 @@ class Notation:
         return text.replace(",", ".") if decimal == "," else text
 
     def write(self, number: str, like: Iterable[str] = ()) -> str:
-        """Write a number with a decimal point as the column would show it.
+        """Return a number with a decimal point in the notation of the column.
 
-        The sign between thousands is the one that is found in the bare numbers ``like``, if the
-        form allows several.
+        If the form allows several thousands separators, the one in the bare numbers ``like`` is
+        used.
         """
         decimal, between = NUMBER_FORMS[self.form]
         between = next((sign for sign in "".join(like) if sign in between), between[:1])
         whole, point, rest = number.removeprefix("-").partition(".")
-        if self.form != "decimal commas":  # which is mostly written without dots
+        if self.form != "decimal commas":  # usually written without thousands separators
             whole = re.sub(r"(?<=\d)(?=(\d{3})+$)", between, whole)
         amount = f"{self.prefix}{whole}{decimal if point else ''}{rest}{self.suffix}"
         if not number.startswith("-"):
@@ -135,7 +135,7 @@ PLAIN = Notation()
 
 
 class Stated(NamedTuple):
-    """The signs that the user named: "." or ","; for thousands also "space" or "none"."""
+    """The signs given by the user: "." or ","; for thousands also "space" or "none"."""
 
     decimal: str | None = None
     thousands: str | None = None
@@ -145,20 +145,20 @@ UNSTATED = Stated()
 
 
 class Signs(NamedTuple):
-    """The decimal sign of a column, and whether something tells that it is this one."""
+    """The decimal sign of a column, and whether it is certain."""
 
     decimal: str = "."
     sure: bool = True
 
 
 class Evidence:
-    """What the numbers of a table tell about their signs, by column."""
+    """Counts the decimal signs in the numbers of each column."""
 
     def __init__(self) -> None:
         self._shown: defaultdict[int, Counter[str]] = defaultdict(Counter)
 
     def add(self, column: int, sign: str, count: int = 1) -> bool:
-        """Count the sign that values of a column show; return whether that is enough."""
+        """Count a sign in a column; return whether the column is decided."""
         shown = self._shown[column]
         shown[sign] += count
         return shown[sign] >= _ENOUGH and sign in _SHOWN
@@ -169,9 +169,9 @@ class Evidence:
         Parameters
         ----------
         stated : Stated
-            The signs that the user named.
+            The signs given by the user.
         comma : {".", ","}
-            The decimal sign of "1,234" where nothing tells.
+            The decimal sign of "1,234" if it is ambiguous.
         """
         own = {column: _majority(shown) for column, shown in self._shown.items()}
         clear = {column for column, shown in self._shown.items() if _is_clear(shown)}
@@ -180,7 +180,7 @@ class Evidence:
         for column, shown in self._shown.items():
             n_points, n_commas = shown["?."], shown["?,"]
             unclear = "," if n_commas > n_points else "."
-            # A few mistyped numbers do not decide against all other columns.
+            # A few typos in a column do not override all other columns.
             trusted = own[column] if column in clear or own[column] == of_file else None
             is_disputed = shown["."] and shown[","]
             known = (
@@ -201,28 +201,28 @@ def _majority(shown: Counter[str]) -> str | None:
 
 
 def _is_clear(shown: Counter[str]) -> bool:
-    """Return whether numbers that show their decimal sign are not just a few among others."""
+    """Return whether enough numbers reveal the decimal sign, compared with ambiguous ones."""
     n_clear = shown["."] + shown[","]
     return n_clear > 0 and n_clear >= _FEW * (shown["?."] + shown["?,"])
 
 
 def _agreed(signs: Iterable[str | None]) -> str | None:
-    """Return the sign that all columns with one have."""
+    """Return the sign that all columns with a sign agree on; None if they do not."""
     found = {sign for sign in signs if sign is not None}
     return found.pop() if len(found) == 1 else None
 
 
 def _of_options(stated: Stated, unclear: str) -> str | None:
-    """Return the decimal sign that follows from the options for a sign that is unclear."""
+    """Return the decimal sign that follows from the options, for an ambiguous sign."""
     if stated.decimal is not None or stated.thousands is None:
         return stated.decimal
     return {".": ",", ",": "."}.get(stated.thousands, unclear)
 
 
 def show_sign(text: str) -> str:
-    """Return the decimal sign that a number shows.
+    """Return the decimal sign that a number reveals.
 
-    "?." and "?," stand for a sign that may also separate thousands, "" for none.
+    "?." and "?," mean that the sign may also be a thousands separator. "" means no sign.
 
     Examples
     --------
@@ -236,7 +236,7 @@ def show_sign(text: str) -> str:
 
 
 def form_of(texts: list[str], decimal: str) -> str:
-    """Return the form in which numbers with this decimal sign are written."""
+    """Return the form of numbers with this decimal sign."""
     commas = any("," in text and show_sign(text) for text in texts)
     signs = set("".join(texts))
     if not signs.isdisjoint(SPACES) and any(map(_SPACED.fullmatch, texts)):
@@ -250,7 +250,7 @@ def form_of(texts: list[str], decimal: str) -> str:
 
 
 def read_amount(text: str) -> tuple[str, Notation] | None:
-    """Return the number of an amount, and what stands around it; None if a text is none.
+    """Return the number of an amount and its notation; None if the text is not an amount.
 
     Examples
     --------
@@ -272,9 +272,9 @@ def read_amount(text: str) -> tuple[str, Notation] | None:
 
 
 def sign_of(text: str) -> str:
-    """Return the decimal sign that a number or an amount shows, as :func:`show_sign` does.
+    """Return the decimal sign that a number or an amount reveals. See ``show_sign``.
 
-    Three digits after the sign of an amount of money are thousands.
+    In amounts of money, a sign before three digits is a thousands separator.
     """
     amount = read_amount(text)
     if amount is None:
@@ -284,9 +284,9 @@ def sign_of(text: str) -> str:
 
 
 def find_notation(texts: list[str], signs: Signs | None = None) -> Notation:
-    """Return how the numbers among some texts are written.
+    """Return the notation of the numbers among some texts.
 
-    ``signs`` are those of the column, as the file tells them; None: as the texts themselves do.
+    ``signs`` are the signs of the column. If None, they are detected from the texts.
     """
     around = _find_around([amount for amount in map(read_amount, texts) if amount is not None])
     if around.units:
@@ -301,14 +301,14 @@ def find_notation(texts: list[str], signs: Signs | None = None) -> Notation:
 
 
 def _find_around(amounts: list[tuple[str, Notation]]) -> Notation:
-    """Return what stands around most numbers, or the units if there are several."""
+    """Return the most frequent prefix and suffix, or the units if there are several."""
     found = [each for _, each in amounts]
     written = {each.currency: each.unit for each in found if each.unit}
     units = Counter(each.currency for each in found if each.unit)
     if len(units) > 1:
         return Notation(units=tuple(written[unit] for unit, _ in units.most_common()))
     brackets = any(each.brackets for each in found)
-    # Brackets around whole numbers only are no minus: (1), (2) and (3) may be footnotes.
+    # If all numbers are whole and in parentheses, such as (1), (2) and (3), they may be footnotes.
     are_notes = all(each.brackets and number[1:].isdigit() for number, each in amounts)
     if not units and (not brackets or are_notes):
         return PLAIN

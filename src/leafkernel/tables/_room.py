@@ -1,4 +1,4 @@
-"""How a file is to be read, whether there is room for it, and what is said of a damaged one."""
+"""Options for reading files, checks of the memory, and errors of damaged files."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from leafkernel import _memory
 from leafkernel.tables._notation import UNSTATED, Stated
 from leafkernel.tables.errors import FileError
 
-# A cell costs its value, a copy of it as a feature, and one on the way.
+# A cell needs memory for its value, a copy as a feature, and a temporary copy.
 CELL_BYTES = 24
-# A Python string costs this beside its letters.
+# The memory of a Python string without its characters.
 TEXT_BYTES = 50
 
 Rows = npt.NDArray[np.int64]
 
-_SAMPLE = "Read a random sample of its rows"
+_SAMPLE = "Use a random sample of the rows"
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How a file is to be read."""
+    """Options for reading a file."""
 
-    max_rows: int | None = None  # a random sample of so many rows, in the order of the file
+    max_rows: int | None = None  # size of a random sample of the rows, in the order of the file
     random_state: int = 0  # seed of the sample
-    # The advice, a sentence, if the table does not fit in memory; None: to use --max-rows.
+    # Advice if the table does not fit in memory. None: use --max-rows.
     remedy: str | None = None
-    as_text: bool = False  # cells of a text file stay as they are written, but those missing
-    stated: Stated = UNSTATED  # the signs in numbers that the user named
-    # Columns of a text file that stay as written. Those that are named like ids do so anyway.
+    as_text: bool = False  # keep the text of cells of a text file, except missing values
+    stated: Stated = UNSTATED  # the signs in numbers given by the user
+    # Columns of a text file that stay text. Columns that are named like ids always do.
     exact: Collection[str] = ()
 
 
 def check_room(name: str, needed: float, n_rows: float, options: ReadOptions) -> None:
-    """Refuse to read a file whose rows, about so many, need more bytes than there are."""
+    """Raise an error if the rows of a file, ``needed`` bytes, do not fit in memory."""
     max_rows = options.max_rows
     if max_rows is not None:
         needed *= min(1.0, max_rows / max(n_rows, 1))
@@ -51,7 +51,7 @@ def check_room(name: str, needed: float, n_rows: float, options: ReadOptions) ->
     if needed <= available:
         return
     fitting = max(int(0.5 * available / needed * min(n_rows, max_rows or n_rows)), 1)
-    fitting = int(float(f"{fitting:.0e}"))  # one digit is as much as an estimate deserves
+    fitting = int(float(f"{fitting:.0e}"))  # rounded to one digit, because it is an estimate
     wanted = "" if max_rows is None else f" for {max_rows:,} rows"
     raise FileError(
         f"{name} has about {n_rows:,.0f} rows and needs about {_memory.format_bytes(needed)} of "
@@ -61,7 +61,7 @@ def check_room(name: str, needed: float, n_rows: float, options: ReadOptions) ->
 
 
 def choose_rows(n_rows: int, options: ReadOptions) -> Rows:
-    """Return the numbers of the rows to keep, in order: all, or a random sample of them."""
+    """Return the sorted numbers of the rows to keep: all, or a random sample."""
     if options.max_rows is None or n_rows <= options.max_rows:
         return np.arange(n_rows)
     rng = np.random.default_rng(options.random_state)
@@ -69,7 +69,7 @@ def choose_rows(n_rows: int, options: ReadOptions) -> Rows:
 
 
 def take_rows(batches: Iterable[Any], schema: Any, rows: Rows) -> Any:
-    """Return the chosen rows of all batches as an Arrow table; damaged batches are refused."""
+    """Return the chosen rows of all batches as an Arrow table. Check the batches for damage."""
     taken, start = [], 0
     for batch in batches:
         batch.validate(full=True)
@@ -80,10 +80,10 @@ def take_rows(batches: Iterable[Any], schema: Any, rows: Rows) -> Any:
 
 
 def finish(frame: Any, rows: Rows, n_rows: int, notes: list[str]) -> Any:
-    """Give a frame its row numbers as the index, and its notes as ``attrs["notes"]``."""
+    """Set the row numbers as the index of a frame, and the notes as ``attrs["notes"]``."""
     if len(rows) < n_rows:
-        read = f"a random sample of {len(rows):,} of them was read."
-        notes = [*notes, f"The file has {n_rows:,} rows; {read}"]
+        read = f"A random sample of {len(rows):,} of them is used."
+        notes = [*notes, f"The file has {n_rows:,} rows. {read}"]
     frame.index = rows
     frame.attrs["notes"] = notes
     return frame
@@ -91,18 +91,18 @@ def finish(frame: Any, rows: Rows, n_rows: int, notes: list[str]) -> Any:
 
 @contextlib.contextmanager
 def explain_damage(name: str, remedy: str | None = None) -> Iterator[None]:
-    """Turn what Python raises for an unreadable file into words for people.
+    """Turn Python's errors for an unreadable file into FileError.
 
-    ``remedy`` is a sentence for a file that does not fit in memory; None: to use --max-rows.
+    ``remedy`` is the advice for a file that does not fit in memory. None: use --max-rows.
     """
     try:
         yield
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise FileError(
-            f"{name} is a cut off or damaged gzip file ({error}). Copy or download it again."
+            f"{name} is a truncated or damaged gzip file ({error}). Copy or download it again."
         ) from error
     except PermissionError as error:
-        raise FileError(f"{name} may not be read by you: {error.strerror}.") from error
+        raise FileError(f"{name} cannot be read: {error.strerror}.") from error
     except OSError as error:
         why = "it is closed" if error.errno == errno.EBADF else error.strerror or error
         raise FileError(f"{name} could not be read: {why}.") from error

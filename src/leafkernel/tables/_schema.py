@@ -1,4 +1,4 @@
-"""What was learned of the columns of a table, and how other tables are encoded by it."""
+"""The columns of a table as learned in fit, and the encoding of other tables."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from leafkernel.tables._values import Array, Floats, Mask, Values, codes_of, obj
 class Column:
     """A feature."""
 
-    name: Any  # or its place in an array
+    name: Any  # the name, or the position in an array
     kind: str  # "number" or "category"
-    categories: tuple[Any, ...] | None = None  # what the codes mean; None for numbers
-    notation: Notation = PLAIN  # how numbers are written in the file
-    is_integer: bool = False  # its type says that it holds whole numbers
+    categories: tuple[Any, ...] | None = None  # the category of each code; None for numbers
+    notation: Notation = PLAIN  # the notation of numbers in the file
+    is_integer: bool = False  # whether the column has an integer type
 
     @classmethod
     def of(cls, name: str, kind: str, values: Values) -> Column:
-        """Return what the values of a file's column tell of it."""
+        """Return the column for values that were read from a file."""
         if kind == "category":
             return cls(name, kind, values.categories())
         return cls(name, kind, notation=values.notation)
 
     @property
     def form(self) -> str:
-        """The form in which numbers are written."""
+        """The form of the numbers."""
         return self.notation.form
 
     @property
@@ -48,23 +48,25 @@ class Column:
         return 0 if self.categories is None else len(self.categories)
 
     def encode(self, values: Values) -> tuple[Floats, Mask]:
-        """Return values as floats of shape (n,), and which of them are missing.
+        """Return values as floats of shape (n,), and a mask of missing values.
 
-        Categories become their numbers; one that is not known becomes NaN but is not missing.
+        Categories become codes. An unknown category becomes NaN but is not in the mask.
         """
         if self.categories is not None:
             return codes_of(values.cells(), self.categories), values.missing()
         if values.numbers is None:
-            raise ValueError(f"{self.label} held numbers in fit, but holds categories now.")
+            raise ValueError(
+                f"{self.label} had numbers in fit, but has categories now. Pass numbers."
+            )
         if np.isinf(values.numbers).any():
             raise ValueError(
-                f"Input X contains infinity in {self.label}; make it missing (NaN) to have it "
+                f"Input X contains infinity in {self.label}. Replace it with NaN to have it "
                 "imputed, or clip it."
             )
         return values.numbers, values.missing()
 
     def decode(self, numbers: Floats) -> Array:
-        """Return numbers, whole ones for integers, or the categories of numbers as objects."""
+        """Return the numbers, rounded for integer columns, or the categories of codes."""
         if self.categories is None:
             return np.rint(numbers) if self.is_integer else numbers
         decoded: Array = object_array(self.categories)[numbers.astype(np.intp)]
@@ -73,20 +75,20 @@ class Column:
 
 @dataclass(frozen=True)
 class Schema:
-    """What fit learned of a table."""
+    """The columns of a table as learned in fit."""
 
     columns: tuple[Column, ...]
 
     @classmethod
     def of(cls, table: Table, listed: Mask) -> Schema:
-        """Learn the columns; those that are listed are categories whatever their type."""
+        """Learn the columns. Listed columns are categories whatever their type."""
         words = sum((values.words for values in table.values), Counter[str]())
         for note in missing_notes(words):
-            warn(f"{note} Write such a category in other words to keep it.")
+            warn(f"{note} If one of them is a category, rename it.")
         return cls(tuple(_learn(table, j, listed=bool(listed[j])) for j in range(table.shape[1])))
 
     def encode(self, table: Table) -> tuple[Floats, Mask]:
-        """Return a table as floats, and which values are missing, both of shape (n, d)."""
+        """Return a table as floats, and a mask of missing values, both of shape (n, d)."""
         values = np.empty(table.shape)
         missing = np.empty(table.shape, dtype=bool)
         for j, column in enumerate(self.columns):
@@ -96,25 +98,27 @@ class Schema:
 
 def _learn(table: Table, j: int, *, listed: bool) -> Column:
     values, name = table.values[j], table.names[j]
-    if values.form:  # dates, and lengths of time
+    if values.form:  # dates and durations
         raise TypeError(
-            f"column {name!r} of type {table.column(j).dtype} holds neither numbers nor "
-            "categories; make numbers of it (for dates, days since a date) or drop it."
+            f"column {name!r} of type {table.column(j).dtype} has neither numbers nor categories. "
+            "Convert it to numbers (for dates, days since a date) or drop it."
         )
     if values.numbers is not None and not listed:
         return Column(name, "number", is_integer=table.is_integer(j))
     if not listed and not table.has_types:
         raise ValueError(
-            f"column {name!r} holds what is not a number; name it in categorical_features."
+            f"column {name!r} has values that are not numbers. List it in categorical_features."
         )
     try:
         return Column(name, "category", _categories(values))
     except TypeError as error:
-        raise TypeError(f"column {name!r} holds what cannot be a category: {error}.") from error
+        raise TypeError(
+            f"column {name!r} has values that cannot be categories: {error}."
+        ) from error
 
 
 def _categories(values: Values) -> tuple[Any, ...]:
-    """Return the categories that occur in a column: in the order of its type, or sorted."""
+    """Return the categories of a column: in the order of its type, or sorted."""
     occurring = dict.fromkeys(value for value in values.cells() if value is not None)
     if values.order is not None:
         return tuple(level for level in values.order if level in occurring)
@@ -125,7 +129,7 @@ def _categories(values: Values) -> tuple[Any, ...]:
 
 
 def list_columns(listed: Any, names: list[str], n_columns: int) -> Mask:
-    """Return a mask (d,) of columns given as a mask, as positions, as names, or as None."""
+    """Return a mask (d,) of columns that are given as a mask, positions, names or None."""
     mask = np.zeros(n_columns, dtype=bool)
     given = np.asarray([] if listed is None else listed)
     if given.ndim != 1:
@@ -135,18 +139,22 @@ def list_columns(listed: Any, names: list[str], n_columns: int) -> Mask:
     if given.dtype.kind in "OU":
         unknown = [name for name in given.tolist() if name not in names]
         if unknown:
-            among = f"the columns are {names}" if names else "X has no column names: give positions"
-            raise ValueError(f"categorical_features names {unknown}, but {among}.")
+            among = (
+                f"are not columns of X. Its columns are {names}"
+                if names
+                else "cannot be used because X has no column names. Use positions"
+            )
+            raise ValueError(f"categorical_features={unknown} {among}.")
         given = np.array([names.index(name) for name in given.tolist()], dtype=int)
     if given.dtype.kind not in "bui":
         raise TypeError(f"categorical_features must be a mask, positions or names; got {listed!r}.")
     if given.dtype.kind == "b" and len(given) != n_columns:
         raise ValueError(
-            f"categorical_features is a mask of {len(given)}, but X has {n_columns} columns."
+            f"categorical_features is a mask of length {len(given)}, but X has {n_columns} columns."
         )
     if given.dtype.kind != "b" and not 0 <= given.min() <= given.max() < n_columns:
         raise ValueError(
-            f"categorical_features must lie between 0 and {n_columns - 1}; got {given.tolist()}."
+            f"categorical_features must be between 0 and {n_columns - 1}; got {given.tolist()}."
         )
     mask[given] = True
     return mask

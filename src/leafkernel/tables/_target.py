@@ -1,4 +1,4 @@
-"""The target of a table: classes or numbers, and whether a forest can learn it."""
+"""Read and check the target of a table."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from leafkernel.tables._values import Mask, Values, read_feature
 from leafkernel.tables.errors import TableError
 
 _MAX_CLASSES = 100
-_FEW_NUMBERS = 20  # different whole numbers that still are classes
+_FEW_NUMBERS = 20  # up to this many different whole numbers are classes
 _ROWS_A_NUMBER = 5
 _WHOLE_NUMBER = re.compile(r"[-+]?\d+")
 _LONG_NUMBER = re.compile(r"[-+]?\d{16,}")
 
 
 def find_column(name: str, names: list[str], what: str) -> str:
-    """Return a name that is among the columns, or say which are."""
+    """Return a column name, or raise an error that lists the columns. ``what`` is the option."""
     if name in names:
         return name
     said = suggest(name.strip(), {each.strip().lower(): each for each in names})
@@ -38,20 +38,22 @@ def find_column(name: str, names: list[str], what: str) -> str:
     if alike:
         said = f" Did you mean {alike[0]!r}?"
     listed = shorten([quote(each) for each in names], most=10)
-    raise TableError(f"There is no column {quote(name)} for {what}.{said} Columns: {listed}.")
+    raise TableError(
+        f"{what} {quote(name)} is not a column of the table.{said} Its columns are {listed}."
+    )
 
 
 def find_columns(
     names: list[str], kinds: Mapping[str, str], drop: Iterable[str]
 ) -> tuple[dict[str, str], list[str]]:
-    """Return what columns are to be read as, and the columns to leave out, if all are there."""
+    """Check the columns of --as and --drop; return their kinds and the columns to leave out."""
     known = {find_column(name, names, "--as"): kind for name, kind in kinds.items()}
     ignored = [name for name, kind in known.items() if kind == "ignore"]
     return known, [*(find_column(name, names, "--drop") for name in drop), *ignored]
 
 
 def name_classes(labels: Iterable[Any], classes: Iterable[str]) -> list[str | None]:
-    """Return labels as the table writes them, where they are among its classes; None stays."""
+    """Return labels as they are written in the table. Unknown labels and None stay the same."""
     exact = {str(label): str(label) for label in classes}
     alike = {class_key(label): label for label in exact}
     return [
@@ -61,7 +63,7 @@ def name_classes(labels: Iterable[Any], classes: Iterable[str]) -> list[str | No
 
 
 def class_key(label: Any) -> str:
-    """Return what is the same for a class however it was read: 01, 1 and 1.0, or TRUE and True."""
+    """Return the same key for different spellings of a class: 01, 1 and 1.0, or TRUE and True."""
     text = str(label).strip()
     try:
         return str(float(text))
@@ -71,20 +73,20 @@ def class_key(label: Any) -> str:
 
 @dataclass(frozen=True)
 class Target:
-    """A target that can be learned."""
+    """A valid target."""
 
     column: Column
     task: str  # "classification" or "regression"
     kept: Mask  # the rows that have a target
-    values: npt.NDArray[Any]  # of these rows: labels (str) or numbers (float64)
+    values: npt.NDArray[Any]  # the targets of these rows: labels (str) or numbers (float64)
     notes: list[str]
 
 
 def learn_target(series: Any, name: str, *, findings: Findings, **stated: Any) -> Target:
-    """Read a target and refuse one that cannot be learned.
+    """Read a target. Raise an error if it cannot be learned.
 
-    ``stated`` is what is known of it: the ``task``, the ``signs`` in its numbers and its ``kind``,
-    each None where nobody said it.
+    ``stated`` has the ``task``, the ``signs`` of its numbers and its ``kind``. Each is None if
+    unknown.
     """
     values, task, why = _read_target(series, name, findings=findings, **stated)
     kept = ~values.missing()
@@ -103,8 +105,8 @@ def learn_target(series: Any, name: str, *, findings: Findings, **stated: Any) -
     numbers = values.numbers[kept]
     if numbers.min() == numbers.max():
         raise TableError(
-            f"The target {quote(name)} is {numbers[0]:g} in all {n:,} rows that can be used, so "
-            "there is nothing to learn. Choose another column with --target."
+            f"The target {quote(name)} is {numbers[0]:g} in all {n:,} usable rows, so there is "
+            "nothing to learn. Choose another column with --target."
         )
     return Target(Column.of(name, "number", values), task, kept, numbers, notes)
 
@@ -118,7 +120,7 @@ def _read_target(
     signs: Signs | None,
     kind: str | None = None,
 ) -> tuple[Values, str, list[str]]:
-    """Return the values of a target, the task, and why it is that task if nobody said it."""
+    """Return the values of a target, the task, and notes on how they were determined."""
     raw = read_feature(series)
     if raw.missing().all():
         raise TableError(
@@ -127,7 +129,7 @@ def _read_target(
         )
     if raw.nested:
         raise TableError(
-            f"The target {quote(name)} holds lists or other nested values. Choose a column of "
+            f"The target {quote(name)} has lists or other nested values. Choose a column of "
             "classes or numbers with --target."
         )
     if kind == "category":
@@ -140,8 +142,8 @@ def _read_target(
         _refuse_long_numbers(values, quote(name))
         examples = shorten([quote(text) for text in dict.fromkeys(values.labels()) if text], 3)
         raise TableError(
-            f"The target {quote(name)} holds text ({examples}), so it cannot be predicted as a "
-            "number. Use --task classification."
+            f"--task regression cannot be used: the target {quote(name)} has text ({examples}). "
+            "Use --task classification."
         )
     if task is not None:
         values = (
@@ -154,8 +156,8 @@ def _read_target(
     notes = [*_reading_notes(values, name, findings), why]
     if _counts_up(values, series.index):
         notes.append(
-            f"The target {quote(name)} looks like row numbers: it is one more in each row than in "
-            "the one before. If that is what it is, choose another column with --target."
+            f"The target {quote(name)} looks like a row number, because it increases by one in "
+            "each row. If so, choose another column with --target."
         )
     return values, task, notes
 
@@ -165,14 +167,14 @@ def _refuse_long_numbers(values: Values, name: str) -> None:
     long = list(dict.fromkeys(text for text in present if _LONG_NUMBER.fullmatch(text)))
     if long and all(_WHOLE_NUMBER.fullmatch(text) for text in present):
         raise TableError(
-            f"The target {name} holds whole numbers of more than 15 digits "
-            f"({shorten(long, 3)}), which are not exact as numbers, so it cannot be predicted as a "
-            "number. If they are ids, choose another column with --target."
+            f"--task regression cannot be used: the target {name} has whole numbers with more than "
+            f"15 digits ({shorten(long, 3)}), which floating-point numbers cannot store exactly. "
+            "If they are ids, choose another column with --target."
         )
 
 
 def _reading_notes(values: Values, name: str, findings: Findings) -> list[str]:
-    """Return why values became missing, to be told beside how many rows were left out for it."""
+    """Return notes on values that became missing. They belong to the note on omitted rows."""
     findings.add_values(name, replace(values, counts={}))
     own = Findings()
     own.add_losses(name, values)
@@ -180,7 +182,7 @@ def _reading_notes(values: Values, name: str, findings: Findings) -> list[str]:
 
 
 def _counts_up(values: Values, index: Any) -> bool:
-    """Say whether numbers are those of the rows in the file, which the index holds."""
+    """Return whether numbers are row numbers. The index has the row numbers of the file."""
     if values.numbers is None or values.form or not pd.api.types.is_integer_dtype(index.dtype):
         return False
     return len(pd.unique(values.numbers - np.asarray(index, dtype=np.float64))) == 1
@@ -188,62 +190,62 @@ def _counts_up(values: Values, index: Any) -> bool:
 
 def _infer_task(values: Values, name: str) -> tuple[str, str]:
     if values.numbers is None:
-        return "classification", f"The target {name} holds categories: this is classification."
+        return "classification", f"The target {name} is categorical, so this is classification."
     present = values.numbers[~np.isnan(values.numbers)]
     n_distinct = len(pd.unique(present))
     few = n_distinct <= min(_FEW_NUMBERS, max(len(present) / _ROWS_A_NUMBER, 2))
     few = few and not values.form and (present == np.floor(present)).all()
     if few and not values.notation.is_amount:
         return "classification", (
-            f"The target {name} has {n_distinct} different whole numbers, which were taken as "
-            "classes; use --task regression to predict the number."
+            f"The target {name} has only {n_distinct} different whole numbers, which are treated "
+            "as classes. Use --task regression to predict numbers."
         )
     what = values.form if values.form in (*DATE_FORMS, "durations") else "numbers"
-    return "regression", f"The target {name} holds {what}: this is regression."
+    return "regression", f"The target {name} has {what}, so this is regression."
 
 
 def _check_classes(labels: npt.NDArray[Any], name: str, *, are_numbers: bool) -> list[str]:
-    """Refuse classes that cannot be learned; return notes on those that hardly can."""
+    """Raise an error for classes that cannot be learned; return notes on classes of one row."""
     classes, counts = np.unique(labels, return_counts=True)
     if len(classes) == 1:
         raise TableError(
-            f"The target {quote(name)} has a single class, {quote(classes[0])}, in all "
-            f"{len(labels):,} rows that can be used, so there is nothing to learn. Choose another "
-            "column with --target."
+            f"The target {quote(name)} has only one class, {quote(classes[0])}, in all "
+            f"{len(labels):,} usable rows, so there is nothing to learn. Choose another column "
+            "with --target."
         )
     if len(classes) > _MAX_CLASSES:
         advice = (
-            "Use --task regression, or put similar values together."
+            "Use --task regression, or merge similar values."
             if are_numbers
-            else "Put similar classes together, or choose another column with --target."
+            else "Merge similar classes, or choose another column with --target."
         )
         raise TableError(
-            f"The target {quote(name)} has {len(classes):,} classes; more than {_MAX_CLASSES} are "
-            f"not shown well. {advice}"
+            f"The target {quote(name)} has {len(classes):,} classes, but at most {_MAX_CLASSES} "
+            f"are supported. {advice}"
         )
     if counts.max() == 1:
         raise TableError(
-            f"The target {quote(name)} has another class in each of {len(labels):,} rows, so there "
-            "is nothing to learn. Choose another column with --target."
+            f"The target {quote(name)} has a different class in each of the {len(labels):,} rows, "
+            "so there is nothing to learn. Choose another column with --target."
         )
     single = [quote(str(each)) for each in classes[counts == 1]]
     if len(single) == 1:
-        return [f"Class {single[0]} has a single row, which no other row can predict."]
+        return [f"Class {single[0]} has only one row, so no other row can predict it."]
     if single:
         return [
-            f"{len(single):,} classes have a single row, which no other row can predict: "
+            f"{len(single):,} classes have only one row each, so no other row can predict them: "
             f"{shorten(single)}."
         ]
     return []
 
 
 def check_rows(n_usable: int, n_rows: int) -> None:
-    """Refuse a table with too few rows to learn from."""
+    """Raise an error if a table has too few rows."""
     if n_rows == 0:
-        raise TableError("The table has names of columns but no rows below them.")
+        raise TableError("The table has column names but no rows.")
     if n_usable < MIN_ROWS:
         of = "" if n_usable == n_rows else f" of {n_rows:,} (the target is missing in the others)"
         plural = "row" if n_usable == 1 else "rows"
         raise TableError(
-            f"The table has {n_usable} usable {plural}{of}; a forest needs at least {MIN_ROWS}."
+            f"The table has {n_usable} usable {plural}{of}, but a forest needs at least {MIN_ROWS}."
         )

@@ -1,7 +1,6 @@
-"""The values of one column, whatever holds them: as numbers, or as objects.
+"""The values of one column of pandas, polars or NumPy, as numbers or as objects.
 
-This is the one model of a column. The imputer, the plots, the explorer and the command line read
-pandas, polars and NumPy with :func:`read_values`.
+The imputer, the plots, the explorer and the command line all read columns with ``read_values``.
 """
 
 from __future__ import annotations
@@ -27,34 +26,34 @@ Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 MAX_CATEGORIES = 1000
-_EXACT = 2**53  # whole numbers beyond it run together as floats
-_LARGEST = float(np.finfo(np.float32).max)  # forests take single precision
+_EXACT = 2**53  # larger whole numbers are not exact as floats
+_LARGEST = float(np.finfo(np.float32).max)  # forests use single precision
 _LONGEST_NESTED = 200
 _DAY = np.timedelta64(1, "D")
 
 
 @dataclass(frozen=True)
 class Values:
-    """One column: numbers (NaN where missing), or else objects (None where missing)."""
+    """One column: either numbers (NaN if missing) or objects (None if missing)."""
 
-    # Days since 1970 for dates, and days for lengths of time.
+    # Dates are days since 1970, and durations are days.
     numbers: Floats | None = None
-    objects: Array | None = None  # as they came
-    order: tuple[Any, ...] | None = None  # categories in an order that the type gives
-    nested: bool = False  # lists and such are among the objects, which are only shown
-    notation: Notation = PLAIN  # how numbers were written
-    counts: dict[str, int] = field(default_factory=dict)  # "not numbers", "too large": now missing
-    strays: Counter[str] = field(default_factory=Counter)  # the texts that are not numbers
-    words: Counter[str] = field(default_factory=Counter)  # the texts that stand for missing values
+    objects: Array | None = None  # the original values
+    order: tuple[Any, ...] | None = None  # categories in the order of the type
+    nested: bool = False  # whether there are lists or similar objects, which are only shown
+    notation: Notation = PLAIN  # the notation of the numbers
+    counts: dict[str, int] = field(default_factory=dict)  # values made missing, by reason
+    strays: Counter[str] = field(default_factory=Counter)  # texts that are not numbers
+    words: Counter[str] = field(default_factory=Counter)  # texts for missing values
 
     @property
     def form(self) -> str:
-        """The form in which numbers were written."""
+        """The form of the numbers."""
         return self.notation.form
 
     @cached_property
     def texts(self) -> Array | None:
-        """The objects as text without blanks around it; None if the column holds numbers."""
+        """The objects as stripped text; None if the column has numbers."""
         if self.objects is None:
             return None
         longest = _LONGEST_NESTED if self.nested else None
@@ -64,7 +63,7 @@ class Values:
         )
 
     def cells(self) -> Array:
-        """Return the values as objects, None where missing."""
+        """Return the values as objects, None if missing."""
         if self.objects is not None:
             return self.objects
         assert self.numbers is not None
@@ -73,25 +72,25 @@ class Values:
         return cells
 
     def labels(self) -> Array:
-        """Return the values as text: whole numbers without a point, None where missing."""
+        """Return the values as text: whole numbers without a point, None if missing."""
         if self.texts is not None:
             return self.texts
         return object_array(x if x is None else _text(x) for x in self.cells())
 
     def missing(self) -> Mask:
-        """Return which values are missing."""
+        """Return a mask of missing values."""
         if self.numbers is not None:
             return np.isnan(self.numbers)
         assert self.objects is not None
         return _is_none(self.objects)
 
     def written(self) -> Array:
-        """Return the values as text, as :meth:`labels` does, but text to the letter."""
+        """Return the values as text like ``labels``, but keep the blanks around text."""
         both = zip(self.cells(), self.labels(), strict=True)
         return object_array(cell if isinstance(cell, str) else label for cell, label in both)
 
     def categories(self) -> tuple[str, ...]:
-        """Return the labels that occur: in the order that the type gives, else sorted."""
+        """Return the unique labels: in the order of the type, else sorted."""
         present = {text for text in self.labels() if text is not None}
         if self.order is not None:
             return tuple(dict.fromkeys(x for x in map(_text, self.order) if x in present))
@@ -99,7 +98,7 @@ class Values:
 
 
 def read_values(column: Any) -> Values:
-    """Return a column of pandas, polars or NumPy as numbers if it holds them, else as objects.
+    """Read a column of pandas, polars or NumPy as numbers if possible, else as objects.
 
     Examples
     --------
@@ -135,9 +134,10 @@ def read_values(column: Any) -> Values:
 
 
 def read_feature(column: Any) -> Values:
-    """Return a column as a forest can take it.
+    """Read a column as a feature of a forest.
 
-    Numbers that are too large are missing. Whole numbers that are too long to be exact stay text.
+    Numbers that are too large become missing. Whole numbers that are too long to be exact stay
+    objects.
     """
     values = read_values(column)
     if values.numbers is None or values.form:
@@ -152,7 +152,7 @@ def read_feature(column: Any) -> Values:
 
 
 def without_large(values: Values) -> Values:
-    """Return values in which numbers that a forest cannot take, and infinity, are missing."""
+    """Return values in which infinity and numbers that are too large for a forest are missing."""
     assert values.numbers is not None
     large = np.abs(values.numbers) > _LARGEST
     if not large.any():
@@ -162,7 +162,7 @@ def without_large(values: Values) -> Values:
 
 
 def _as_array(column: Any) -> tuple[Array, tuple[Any, ...] | None]:
-    """Return a column as an array of numbers, dates, lengths of time or objects, and its order."""
+    """Return a column as an array of numbers, dates, durations or objects, and its order."""
     dtype: Any = getattr(column, "dtype", None)
     if hasattr(dtype, "pyarrow_dtype"):  # of pandas
         plain = column.array.__arrow_array__().to_pandas(date_as_object=False)
@@ -200,7 +200,7 @@ def _to_float(value: Any) -> float:
 
 
 def _utc(value: Any) -> Any:
-    """Return a date without a time zone, in UTC if it had one."""
+    """Return a date without time zone, converted to UTC if it had one."""
     if getattr(value, "tzinfo", None) is None:
         return value
     return value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
@@ -218,7 +218,7 @@ def _text(value: Any) -> str:
 
 
 def object_array(values: Iterable[Any]) -> Array:
-    """Return values as an array of objects; NumPy would look into tuples and lists."""
+    """Return values as an array of objects. NumPy itself would unpack tuples and lists."""
     given = list(values)
     array = np.empty(len(given), dtype=object)
     for i, value in enumerate(given):
@@ -232,12 +232,12 @@ def shorten_text(text: str, longest: int | None) -> str:
 
 
 def are_categories(n_different: int, n_values: int) -> bool:
-    """Return whether texts are few enough for categories: at most 1000, and half of the values."""
+    """Return whether texts are few enough for categories: at most 1000 and half of the values."""
     return n_different <= min(MAX_CATEGORIES, max(n_values // 2, 2))
 
 
 def as_shown(numbers: Floats, form: str) -> Array:
-    """Return numbers as people read them: dates, to the second, where they are days since 1970."""
+    """Return numbers in their original form: days since 1970 as dates, to the second."""
     if form not in DATE_FORMS:
         return numbers
     known = ~np.isnan(numbers)
@@ -247,6 +247,6 @@ def as_shown(numbers: Floats, form: str) -> Array:
 
 
 def codes_of(values: Iterable[Any], categories: Iterable[Any]) -> Floats:
-    """Return the place of each value among the categories; NaN if missing or not among them."""
+    """Return the code of each value among the categories; NaN if missing or unknown."""
     place = {category: float(code) for code, category in enumerate(categories)}
     return np.array([place.get(value, np.nan) for value in values], dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Tables to files: complete under their names or not at all, and safe for spreadsheets."""
+"""Write tables to files."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ _NUMBER = re.compile(
 
 
 def write_file(path: Path, write: Callable[[str, BinaryIO], None]) -> None:
-    """Write a file: complete under its name, or not at all.
+    """Write a file completely or not at all.
 
-    ``write`` takes the end of the name, which says the format, and the open file.
+    ``write`` takes the suffix of the name and the open file.
     """
     suffix = suffix_of(path)
     if suffix not in WRITTEN_FORMATS:
         raise FileError(
-            f"The name of the output {str(path)!r} should end in one of "
+            f"The output {str(path)!r} has an unknown file type. The name must end in one of "
             f"{', '.join(WRITTEN_FORMATS)}."
         )
     if path.is_dir() or not path.parent.is_dir():
-        what = "is a folder" if path.is_dir() else f"lies in {str(path.parent)!r}, which is none"
-        raise FileError(f"{str(path)!r} cannot be written: it {what}. Give another name.")
+        what = "it is a folder" if path.is_dir() else f"there is no folder {str(path.parent)!r}"
+        raise FileError(f"{str(path)!r} cannot be written: {what}. Use another name.")
     try:
         with open_whole(path) as file:
             write(suffix, file)
@@ -49,13 +49,13 @@ def write_file(path: Path, write: Callable[[str, BinaryIO], None]) -> None:
 
 
 def write_as(suffix: str, frame: Any, file: BinaryIO) -> None:
-    """Write a table to an open file, in the format that a suffix stands for."""
+    """Write a table to an open file in the format of a suffix."""
     if suffix in TYPED_FORMATS:
         plain = _plain_types(frame)
         plain.to_parquet(file, index=False) if suffix == ".parquet" else plain.to_feather(file)
         return
-    text = map_text(frame, lambda cell: cell.replace("\0", ""))  # which no CSV file may hold
-    # Python before 3.13 puts no quotes around a cell for the sake of a carriage return.
+    text = map_text(frame, lambda cell: cell.replace("\0", ""))  # not allowed in CSV files
+    # Python before 3.13 does not quote cells that contain a carriage return.
     cells = (cell for _, column in text_columns(text) for cell in column)
     returns = any("\r" in cell for cell in cells if isinstance(cell, str))
     text.to_csv(
@@ -64,14 +64,14 @@ def write_as(suffix: str, frame: Any, file: BinaryIO) -> None:
         sep="\t" if suffix.startswith(".tsv") else ",",
         index=False,
         encoding="utf-8",
-        lineterminator="\n",  # the same file on each system
+        lineterminator="\n",  # the same on each platform
         quoting=csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL,
         compression={"method": "gzip", "mtime": 0} if suffix.endswith(".gz") else None,
     )
 
 
 def _plain_types(frame: Any) -> Any:
-    """Return a frame that Arrow takes: columns of mixed things become text."""
+    """Return a frame for Arrow, with columns of mixed types converted to text."""
     plain = frame.reset_index(drop=True)
     plain.columns = unique_names(plain.columns)
     for i, column in text_columns(plain):
@@ -87,17 +87,17 @@ def _plain_types(frame: Any) -> Any:
 
 
 def is_formula(value: Any) -> bool:
-    """Return whether a spreadsheet would run a cell: text with a sign in front, but no number."""
+    """Return whether a spreadsheet would run a cell as a formula."""
     if not isinstance(value, str) or not value.lstrip(" \0").startswith(_DANGEROUS):
         return False
     text = value.strip(" ")
-    if not text.strip("=+-@ "):  # a dash for a missing value, or a line of them
+    if not text.strip("=+-@ "):  # a dash for a missing value, or several dashes
         return False
     return _NUMBER.fullmatch(text) is None and read_amount(text) is None
 
 
 def text_columns(frame: Any) -> Iterator[tuple[int, Any]]:
-    """Yield the place and the values of each column whose type allows text."""
+    """Yield the position and the values of each column whose type allows text."""
     for i, dtype in enumerate(frame.dtypes):
         if dtype.kind not in "uifcmMb":
             yield i, frame.iloc[:, i]
@@ -113,7 +113,7 @@ def map_text(frame: Any, change: Callable[[str], str]) -> Any:
 
 
 def formula_notes(frame: Any) -> list[str]:
-    """Return a note on the columns of a table that hold formulas; none if no column does."""
+    """Return a note on columns with formulas; an empty list if there are none."""
     counts = {i: sum(map(is_formula, column)) for i, column in text_columns(frame)}
     found = []
     for i, name in enumerate(frame.columns):
@@ -123,17 +123,16 @@ def formula_notes(frame: Any) -> list[str]:
     if not found:
         return []
     return [
-        "Text that begins with =, +, - or @ was written as it is, but a spreadsheet would run it "
-        "as a formula. Use --escape-formulas to put an apostrophe in front of it. Columns: "
-        f"{shorten(found, 20)}."
+        "Some text begins with =, +, - or @, and a spreadsheet would run it as a formula. Use "
+        f"--escape-formulas to put an apostrophe before it. Columns: {shorten(found, 20)}."
     ]
 
 
 def defuse(frame: Any) -> Any:
-    """Return a table whose text no spreadsheet runs as a formula.
+    """Return a table in which formulas are escaped for spreadsheets.
 
-    Text that starts with one of ``= + - @``, a tab or a line end gets an apostrophe in front, in
-    cells and in names of columns; numbers stay as they are.
+    Cells and column names that start with one of ``= + - @``, a tab or a line end get an
+    apostrophe in front. Numbers stay as they are.
 
     Examples
     --------
@@ -148,5 +147,5 @@ def defuse(frame: Any) -> Any:
 
 
 def escape(value: Any) -> Any:
-    """Return a cell, with an apostrophe if a spreadsheet would run it."""
+    """Return a cell, with an apostrophe in front if it is a formula."""
     return f"'{value}" if is_formula(value) else value

@@ -1,21 +1,21 @@
-"""What can go wrong with a person's table, each with an exit code that a script can test."""
+"""Errors of reading tables. Each has its own exit code."""
 
 from __future__ import annotations
 
 
 class CommandError(Exception):
-    """A message for people: what was wrong, what was found, and what to do."""
+    """An error with a message for the user: what is wrong, what was found, and what to do."""
 
     exit_code: int = 1
 
 
 class FileError(CommandError):
-    """The file cannot be read: missing, empty, damaged, another format, too large, no access."""
+    """A file cannot be read or written, for example because it is missing or damaged."""
 
     exit_code = 3
 
 
 class TableError(CommandError):
-    """The table was read but cannot be used: no such column, one class, no rows, no features."""
+    """A table was read but cannot be used, for example because a column is missing."""
 
     exit_code = 4

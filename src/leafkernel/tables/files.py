@@ -1,4 +1,4 @@
-"""Tables from files: what a file is, and what to say when it cannot be read."""
+"""Read tables from files."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from leafkernel.tables.errors import FileError
 
 @contextmanager
 def open_source(path: Any) -> Iterator[Source]:
-    """Find out what a table's file is; ``"-"``, the standard input, is put on disk meanwhile."""
+    """Detect the format of a file. ``"-"`` copies standard input to a temporary file."""
     if str(path) != "-":
         name = repr(str(path))
         yield Source(Path(path), name, find_format(Path(path), name))
         return
-    # On disk, because the start of a file is read twice.
-    name = "The standard input"
+    # A copy on disk is needed because the start of a file is read twice.
+    name = "Standard input"
     with tempfile.TemporaryDirectory(prefix="leafkernel-") as folder:
         copy = Path(folder) / "table"
         with explain_damage(name), copy.open("wb") as file:
@@ -34,7 +34,7 @@ def open_source(path: Any) -> Iterator[Source]:
         kind, remedy = look(copy, name)
         source = Source(copy, name, kind)
         if not source.is_text:
-            raise FileError(f"{name} should be CSV, but is {kind}; {remedy}.")
+            raise FileError(f"{name} must be CSV, but is {kind}: {remedy}.")
         yield source
 
 
@@ -45,22 +45,22 @@ def read_file(path: Any, **options: Any) -> Any:
     ----------
     path : str or path
         A file whose name ends in .csv, .tsv, .txt (each also with .gz), .parquet, .feather or
-        .arrow; ``"-"``: CSV from the standard input. The separator of a text file (comma,
-        semicolon, tab or bar) and its encoding are detected.
+        .arrow, or ``"-"`` for CSV from standard input. The encoding and the separator of a text
+        file (comma, semicolon, tab or bar) are detected.
     **options
-        How to read it: the attributes of :class:`leafkernel.tables._room.ReadOptions`.
+        The attributes of ``leafkernel.tables._room.ReadOptions``.
 
     Returns
     -------
     frame : DataFrame of shape (rows, columns)
-        The index holds the number of each row in the file, from 0. ``frame.attrs["notes"]`` is a
-        list of sentences on how the file was read, and ``frame.attrs["signs"]`` has the signs in
-        the numbers of each column.
+        The index has the number of each row in the file, counted from 0. ``frame.attrs["notes"]``
+        is a list of sentences on how the file was read. ``frame.attrs["signs"]`` has the decimal
+        sign of each column.
 
     Raises
     ------
     FileError
-        If the file cannot be read, or would not fit in memory.
+        If the file cannot be read or does not fit in memory.
 
     Examples
     --------
@@ -76,12 +76,12 @@ def read_file(path: Any, **options: Any) -> Any:
 
 
 def read_source(source: Source, **options: Any) -> Any:
-    """Read a table whose format is known, as :func:`read_file` does."""
+    """Read a table of a known format. See ``read_file``."""
     read = read_text if source.is_text else read_arrow
     return read(source, ReadOptions(**options))
 
 
 def call(path: Path) -> str:
-    """Return the name of a table's file, or "standard input"; always valid Unicode."""
+    """Return the name of a file, or "standard input", as valid Unicode."""
     name = "standard input" if str(path) == "-" else path.name
     return name.encode(errors="surrogateescape").decode(errors="replace")

@@ -1,4 +1,4 @@
-"""Tables that are larger than memory: Parquet files, of which a few rows are read at a time."""
+"""Read Parquet files that are larger than memory in small parts."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class LargeTable:
         name = repr(str(path))
         if not path.is_dir() and (found := find_format(path, name)) != PARQUET:
             raise FileError(
-                f"{name} is {found}, and only Parquet files are read a few rows at a time. Convert "
-                f"it first, for example with DuckDB: COPY {name} TO '{path.stem}.parquet';"
+                f"{name} is {found}, but --max-memory requires Parquet files. Convert it first, "
+                f"for example with DuckDB: COPY {name} TO '{path.stem}.parquet';"
             )
         self._source = Source(path, name, PARQUET)
         with reading_arrow(self._source):
@@ -47,13 +47,13 @@ class LargeTable:
         for file in self.files[1:]:
             if not read_schema(file).equals(self.schema):
                 raise FileError(
-                    f"{file} has other columns, or columns of other types, than {self.files[0]}. "
-                    "Write the files of a folder with the same columns."
+                    f"{file} and {self.files[0]} have different columns or column types. All files "
+                    "in a folder must have the same columns."
                 )
 
     @property
     def row_bytes(self) -> int:
-        """About how much memory a row takes."""
+        """The approximate memory of a row in bytes."""
         return row_bytes(self.schema)
 
     @property
@@ -63,11 +63,11 @@ class LargeTable:
 
     @cached_property
     def identity(self) -> list[Any]:
-        """What changes when the files do."""
+        """A value that changes when the files change."""
         return [identity_of(file) for file in self.files]
 
     def take(self, rows: Rows, begin: int, end: int) -> Any:
-        """Return those of the given rows that lie in a range, as an Arrow table."""
+        """Return the given rows from ``begin`` to ``end`` as an Arrow table."""
         rows = rows[slice(*np.searchsorted(rows, [begin, end]))]
 
         def batches() -> Iterator[Any]:
@@ -82,7 +82,7 @@ class LargeTable:
             return take_rows(batches(), self.schema, rows - begin)
 
     def frames(self, skip: int, names: Collection[str], n_rows: int) -> Iterator[Any]:
-        """Yield the rows behind the first ones, a few at a time, with some of the columns."""
+        """Yield batches of ``n_rows`` rows after the first ``skip``, with the named columns."""
         both = zip(self.schema.names, self.names, strict=True)
         columns = [name for name, clean in both if clean in names]
         with reading_arrow(self._source):

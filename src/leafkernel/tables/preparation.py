@@ -1,4 +1,4 @@
-"""From a table as it is in a file to what a forest takes, with every step said in words."""
+"""Prepare a table for a forest: detect the kinds of columns, encode them, and note each step."""
 
 from __future__ import annotations
 
@@ -35,26 +35,26 @@ from leafkernel.tables.errors import TableError
 
 __all__ = ["Column", "Prepared", "Rows", "prepare"]
 
-_ROWS_A_VALUE = 10  # of a feature that tells the class, so that it does not by chance
+_ROWS_A_VALUE = 10  # rows for each value of a feature, so that it is not a leak by chance
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a table that are ready for a forest and for people."""
+    """Rows of a table, encoded for a forest and in readable form."""
 
-    # Numbers as they are, categories as codes, NaN where missing: shape (n, n_features).
+    # Numbers, categories as codes, NaN if missing: shape (n, n_features).
     features: Any
-    # The same rows for people: the features (numbers, or text with None where missing), then
-    # columns that are no features, as text.
+    # The rows in readable form: the features (numbers, or text with None if missing), then the
+    # columns that are not features, as text.
     shown: Any
-    # Labels (str) or numbers (float64), None or NaN where missing; None if there are no targets.
+    # Labels (str) or numbers (float64), None or NaN if missing; None if there are no targets.
     target: npt.NDArray[Any] | None
-    ids: npt.NDArray[np.object_] | None  # names of the rows; None: they have only numbers
-    rows: npt.NDArray[np.int64]  # the number of each row in the file, from 0
-    notes: tuple[str, ...]  # what was done to the table, in sentences
+    ids: npt.NDArray[np.object_] | None  # names of the rows; None if they have no names
+    rows: npt.NDArray[np.int64]  # the number of each row in the file, counted from 0
+    notes: tuple[str, ...]  # notes on how the table was read
 
     def names(self, rows: npt.NDArray[Any] | None = None, prefix: str = "") -> dict[str, Any]:
-        """Return the columns that say which rows these are: numbers in the file, and names."""
+        """Return columns that identify the rows: row numbers in the file, and names."""
         rows = np.arange(len(self.rows)) if rows is None else rows
         columns: dict[str, Any] = {prefix or "row": self.rows[rows]}
         if self.ids is not None:
@@ -64,13 +64,13 @@ class Rows:
 
 @dataclass(frozen=True)
 class Prepared(Rows):
-    """A table to learn from, and how other tables are read like it."""
+    """A training table. It can read other tables with the same columns."""
 
     target: npt.NDArray[Any]  # without missing values
     target_column: Column
     columns: tuple[Column, ...]  # the features, in order
     task: str  # "classification" or "regression"
-    id_name: str  # the column that names the rows; "row" if there is none
+    id_name: str  # the column with the row names; "row" if there is none
 
     @property
     def target_name(self) -> str:
@@ -78,27 +78,27 @@ class Prepared(Rows):
         return str(self.target_column.name)
 
     def read(self, frame: Any, needed: Iterable[str] | None = None) -> Rows:
-        """Read another table with the same columns like this one.
+        """Read another table with the same columns.
 
-        Only the columns that are needed must be there. Categories that are not known are missing
-        as features, and shown as they are.
+        Unknown categories are missing as features, and are shown as they are.
 
         Parameters
         ----------
         frame : DataFrame of shape (m, columns)
-            The other table, as ``read_file`` gives it.
+            The other table, as returned by ``read_file``.
         needed : iterable of str or None, default=None
-            The columns that a model takes as they are shown; None: it takes the features.
+            The columns that the model takes in readable form. If None, the model takes the encoded
+            features. Only these columns are required.
 
         Returns
         -------
         rows : Rows
-            Its rows. The target is None if the table has none.
+            The rows. The target is None if the table has no target.
 
         Raises
         ------
         TableError
-            If a column that is needed is not among the columns.
+            If a required column is missing.
 
         Examples
         --------
@@ -107,7 +107,7 @@ class Prepared(Rows):
         >>> frame = pd.DataFrame({"leg": ["six", "two"] * 10, "kind": ["ant", "bird"] * 10})
         >>> new = prepare(frame, "kind").read(pd.DataFrame({"leg": ["two", "ten"]}))
         >>> new.features["leg"].tolist(), new.notes  # doctest: +ELLIPSIS
-        ([1.0, nan], ("Column 'leg' (1 value) holds categories that the forest has not seen, ...
+        ([1.0, nan], ("Column 'leg' (1 value) has categories that are not in the training table...
         """
         names = clean_names(frame.columns, Findings())
         found = {name: frame.iloc[:, j] for j, name in enumerate(names)}
@@ -116,8 +116,9 @@ class Prepared(Rows):
         absent = [quote(name) for name in wanted if name not in found]
         if absent:
             raise TableError(
-                f"The other table has no column {shorten(absent)}, which the {who} needs. Its "
-                f"columns: {shorten([quote(name) for name in names], most=10)}."
+                f"the {who} needs {'columns' if len(absent) > 1 else 'column'} {shorten(absent)}, "
+                f"which this table does not have. Its columns are "
+                f"{shorten([quote(name) for name in names], most=10)}."
             )
         findings, rows = Findings(), _row_numbers(frame)
         known = {column.name: column for column in self.columns}
@@ -148,7 +149,7 @@ class Prepared(Rows):
         )
 
     def _read_target(self, series: Any) -> npt.NDArray[Any] | None:
-        """Return other targets, with classes as they are written in this table if it has them."""
+        """Return the targets of another table. Known classes get the spelling of this table."""
         if series is None or (values := read_feature(series)).missing().all():
             return None
         if self.task == "regression":
@@ -157,7 +158,7 @@ class Prepared(Rows):
 
 
 def _read_like(column: Column, values: Values) -> Values:
-    """Return the values of another table's column, read as those of this column were."""
+    """Read the values of another table in the same way as this column."""
     if column.categories is not None:
         return values
     return as_numbers(values, column.notation)
@@ -191,28 +192,29 @@ def prepare(
     keep: Iterable[str] = (),
     kinds: Mapping[str, str] | None = None,
 ) -> Prepared:
-    """Find out what the columns of a table are, and make features of them.
+    """Detect the kinds of the columns of a table and encode them as features.
 
-    Numbers stay; text with few different values, and booleans, become categories; dates become
-    days. Columns that name rows, hold free text or never change are no features. Rows without a
-    target are left out. Everything that was done is said in ``notes``.
+    Numbers stay numbers. Booleans and text with few different values become categories. Dates
+    become days. Columns with row names, free text or a constant value are not features. Rows
+    without a target are left out. ``notes`` of the result describes each step.
 
     Parameters
     ----------
     frame : DataFrame of shape (rows, columns)
-        As ``read_file`` gives it: the index holds the number of each row in the file.
+        The table, as returned by ``read_file``. Its index has the row numbers of the file.
     target : str
         Name of the column to predict.
     task : {"classification", "regression"} or None, default=None
-        None: classification for text, booleans and few whole numbers, else regression.
+        If None, classification for text, booleans and few whole numbers, else regression.
     id_column : str or None, default=None
-        The column that names rows; None: the first that looks so.
+        The column with the row names. If None, the first column that looks like row names.
     drop : iterable of str, default=()
         Columns to leave out.
     keep : iterable of str, default=()
-        Columns that are features even if they are empty, never change or look like names of rows.
+        Columns that are features even if they are empty, constant or look like row names.
     kinds : mapping or None, default=None
-        What columns are, by name: "number", "category", "date" or "ignore"; the rest is detected.
+        Kinds of columns by name: "number", "category", "date" or "ignore". The kinds of other
+        columns are detected.
 
     Returns
     -------
@@ -221,7 +223,8 @@ def prepare(
     Raises
     ------
     TableError
-        If the table cannot be used: no such column, too few rows, nothing to learn, no features.
+        If the table cannot be used: a missing column, too few rows, a constant target or no
+        features.
 
     Examples
     --------
@@ -234,14 +237,14 @@ def prepare(
     findings = Findings()
     names = clean_names(frame.columns, findings)
     place = {name: i for i, name in enumerate(names)}
-    find_column(target, names, "the target")
+    find_column(target, names, "--target")
     kinds, dropped = find_columns(names, kinds or {}, drop)
     if id_column is not None:
         find_column(id_column, names, "--id")
     if target in dropped or target == id_column:
         raise TableError(
-            f"The target {quote(target)} cannot also be dropped, ignored or name the rows. Choose "
-            "another column with --target."
+            f"--target {quote(target)} cannot also be dropped, ignored or used for row names. "
+            "Choose another column with --target."
         )
     check_rows(len(frame), len(frame))
 
@@ -283,7 +286,7 @@ def prepare(
 
 @dataclass
 class _Sorted:
-    """The columns of a table, sorted into features, others and the names of rows."""
+    """The columns of a table, sorted into features, other columns and row names."""
 
     rows: npt.NDArray[np.int64]
     findings: Findings
@@ -298,9 +301,9 @@ class _Sorted:
     id_name: str = "row"
 
     def add(self, name: str, series: Any, signs: Signs | None, wanted: str | None = None) -> None:
-        """Put a column where it belongs.
+        """Add a column.
 
-        ``signs`` are those of its numbers, ``wanted`` is what the user says that it is.
+        ``signs`` are the signs of its numbers. ``wanted`` is the kind given by the user.
         """
         if name == self.id_column:
             self._name_rows(name, series)
@@ -328,13 +331,12 @@ class _Sorted:
         repeated = len(self.ids) - len(set(self.ids))
         if repeated:
             self.notes.append(
-                f"Column {quote(name)} names the rows, but {repeated:,} of its names occur more "
-                "than once."
+                f"Column {quote(name)} has the row names, but {repeated:,} of them are duplicates."
             )
 
 
 def row_names(series: Any, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.object_]:
-    """Return the names of rows: text as it is written, "row 3" where the name is missing."""
+    """Return the names of rows as text. A missing name becomes "row 3", for example."""
     names = read_feature(series).written()
     for i in np.flatnonzero(pd.isna(names)):
         names[i] = f"row {rows[i]}"
@@ -342,7 +344,7 @@ def row_names(series: Any, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.object
 
 
 def _row_numbers(frame: Any) -> npt.NDArray[np.int64]:
-    """Return the number of each row in the file, which is the index if it can be one."""
+    """Return the number of each row in the file: the index if it is valid, else 0, 1, 2, ..."""
     index = frame.index
     if pd.api.types.is_integer_dtype(index.dtype) and index.is_unique and index.min() >= 0:
         return np.asarray(index, dtype=np.int64)
@@ -350,7 +352,7 @@ def _row_numbers(frame: Any) -> npt.NDArray[np.int64]:
 
 
 def _tells(feature: Floats, target: npt.NDArray[Any]) -> bool:
-    """Say whether a feature alone gives the target: each value has one class, or a line does."""
+    """Return whether a feature determines the target: a class for each value, or a line."""
     if target.dtype == np.float64:
         both = ~np.isnan(feature)
         x, y = feature[both], target[both]
@@ -369,6 +371,6 @@ def _tells(feature: Floats, target: npt.NDArray[Any]) -> bool:
 
 def _no_features(target: str, rest: list[str], findings: Findings) -> str:
     if not rest:
-        return f"The table has no column beside the target {quote(target)} to learn from."
+        return f"The table has no column except the target {quote(target)}, so it has no features."
     why = " ".join(findings.sentences())
-    return f"No column is left to learn the target {quote(target)} from. {why}".rstrip()
+    return f"The table has no features to learn the target {quote(target)}. {why}".rstrip()

@@ -1,8 +1,8 @@
-"""What people do with proximities: predict, embed, find outliers and prototypes, impute, explain.
+"""Tasks based on proximities: predict, embed, cluster, find outliers, impute and explain.
 
-Estimators take ``proximity`` first: a :class:`leafkernel.ForestProximity`, a forest, the name of a
-scheme, or nothing. Functions take a fitted :class:`leafkernel.ForestProximity`. Only
-:class:`ProximityKernel` forms P.
+The first argument of an estimator is a ``ForestProximity``, a forest, or the name of a weight
+scheme. The first argument of a function is a fitted ``ForestProximity``. Tasks never build the full
+matrix P, except ``ProximityKernel``.
 """
 
 from leafkernel.tasks.attribution import AxilAttribution, LargestWeights

@@ -1,9 +1,8 @@
-"""Training samples compared with the others as new samples are.
+"""Compare training samples and new samples on the same scale.
 
-A tree has seen its training samples, and often keeps each in a leaf of its own. So a training
-sample is similar to itself, and less similar to others than a new sample from the same source.
-Scores of the two can be compared only if training samples do not count for themselves, and only in
-the trees that did not draw them.
+A tree often puts a training sample alone in a leaf. A training sample is then similar to itself,
+and less similar to others than a new sample from the same distribution. To make scores comparable,
+training samples are not compared with themselves, and only their out-of-bag trees are used.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ _ROWS_AT_ONCE = 4096
 
 @dataclass(frozen=True)
 class OutOfBagQueries(WeightScheme):
-    r"""Another scheme, in which training samples ask only the trees that did not draw them.
+    r"""Restrict the query weights of another scheme to out-of-bag trees.
 
     .. math:: q'_t(x) = q_t(x) \cdot o_t(x) \cdot \frac{T}{S(x)}, \qquad w'_t(x) = w_t(x)
 
-    with the query weights q of an unseen sample. Unseen samples are out of bag in all trees, so
-    nothing changes for them. Under "kerf" a leaf counts its samples without the one that asks.
+    Here q are the query weights of a new sample. New samples are out of bag in all trees, so their
+    weights do not change. With "kerf", the query itself is not counted in its leaf.
     """
 
     scheme: WeightScheme
@@ -47,11 +46,11 @@ class OutOfBagQueries(WeightScheme):
 
     @property
     def needs(self) -> frozenset[str]:  # type: ignore[override]
-        """What the other scheme needs, and in-bag weights."""
+        """The requirements of the other scheme, and in-bag weights."""
         return self.scheme.needs | {"in_bag"}
 
     def query(self, samples: Samples, forest: ForestStats) -> Weighting:
-        """Return q'."""
+        """Return the query weights q'."""
         unseen = Samples.unseen(samples.leaf, feature_values=samples.feature_values)
         weights = self.scheme.query(unseen, forest)
         if not isinstance(weights, Weighting):
@@ -59,7 +58,7 @@ class OutOfBagQueries(WeightScheme):
         share = ratio(forest.n_trees, samples.n_oob_trees[:, 0])
         entry = samples.is_oob
         if isinstance(self.scheme, Kerf) and samples.in_bag.any():
-            # Its leaves count a training sample that a new one would not find there.
+            # The leaf of a training sample counts the sample itself; that of a new sample does not.
             mass = forest.leaf_mass[samples.leaf]
             entry = entry * ratio(mass, mass - 1)
         return Weighting(
@@ -70,17 +69,17 @@ class OutOfBagQueries(WeightScheme):
         )
 
     def reference(self, samples: Samples, forest: ForestStats) -> Any:
-        """Return w'."""
+        """Return the reference weights w'."""
         return self.scheme.reference(samples, forest)
 
 
 class AsNew:
-    """Proximities of training and of new samples that can be compared with each other.
+    """Proximities of training samples and new samples on the same scale.
 
-    Training samples have no self-similarity and, where the forest has out-of-bag trees, ask these
-    alone. A new sample then asks as few trees: those that some training sample is out of bag in,
-    always the same one for the same leaves. With more trees its proximities would vary less, and
-    its scores be of another scale.
+    Training samples have no self-similarity and use only their out-of-bag trees, if the forest has
+    them. A new sample uses as many trees: the out-of-bag trees of a training sample, which is
+    always the same one for the same leaves. With more trees, its proximities would vary less and
+    its scores would have another scale.
 
     Parameters
     ----------
@@ -98,7 +97,7 @@ class AsNew:
         self.has_oob = asked.scheme_.out_of_bag
 
     def blocks(self, X: Any = None) -> Iterator[tuple[slice, csr_array]]:
-        """Yield the proximities in blocks of rows: of training samples, or of new ones."""
+        """Yield the proximities of training samples or of X in blocks of rows."""
         inside = Inside.of(self.prox)
         if X is None or not self.has_oob:
             yield from inside.blocks(X, sort=False)
@@ -114,7 +113,7 @@ class AsNew:
 
 
 def _with_out_of_bag_queries(prox: ForestProximity, X: Any) -> ForestProximity:
-    """Return a proximity with such queries, or as it is if the forest has no out-of-bag trees."""
+    """Return a proximity with out-of-bag queries, or unchanged if the forest has no such trees."""
     try:
         return prox.reweigh(OutOfBagQueries(prox.scheme_), diagonal="scheme", X=X)
     except ValueError as error:
@@ -124,7 +123,7 @@ def _with_out_of_bag_queries(prox: ForestProximity, X: Any) -> ForestProximity:
 
 
 def _hash(leaf: Array) -> npt.NDArray[np.uint64]:
-    """Return a number for each row of leaves that looks random and is always the same."""
+    """Return a hash of each row of leaves."""
     mixed = leaf.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     total = np.zeros(len(leaf), dtype=np.uint64)
     for column in mixed.T:

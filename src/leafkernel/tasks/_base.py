@@ -1,4 +1,4 @@
-"""What every task begins with: a fitted proximity, made from whatever the user gave for one."""
+"""The base class of estimators, and checks of proximities and targets."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ _FORESTS = {
     "none": RandomTreesEmbedding,
 }
 
-# The rows of X that are looked at to see whether a fitted proximity was fitted on them.
+# Number of samples to compare when checking that a proximity was fitted on X.
 _ROWS_COMPARED = 100
 
 
 class ProximityTask(FittedRepr):
-    """Mixin of estimators that work on a proximity.
+    """Mixin for estimators that use a proximity.
 
-    Their first parameter is ``proximity``: a :class:`ForestProximity`; or a forest, which then
-    gets the task's default scheme; or the name of a scheme, which then gets a default forest; or
-    None for the defaults of both. What is fitted already is used as it is, and ``fit`` must then
-    be given the samples that it was fitted on.
+    Their first parameter is ``proximity``. It is a ``ForestProximity``, a forest (which gets the
+    default scheme of the task), a scheme (which gets a default forest), or None for both defaults.
+    A proximity or a forest that is already fitted is not fitted again. In this case, pass the
+    samples that it was fitted on to ``fit``.
     """
 
     proximity: Any
@@ -54,15 +54,15 @@ class ProximityTask(FittedRepr):
     random_state: Any
     proximity_: ForestProximity
 
-    #: The scheme where the user named none: with targets; without, or where the forest lacks what
-    #: the first needs.
+    #: The default scheme with targets.
     _default_scheme = "gap"
+    #: The default scheme without targets, or if the forest does not support the first.
     _default_unsupervised_scheme = "uniform"
-    #: What the default forest predicts, where that does not depend on y.
+    #: What the default forest predicts, if it does not depend on y.
     _target: Target | None = None
 
     def _make_proximity(self, y: Any = None) -> ForestProximity:
-        """Return the proximity that was asked for, fitted or not."""
+        """Return the proximity of the parameter ``proximity``, fitted or not."""
         given = self.proximity
         if isinstance(given, ForestProximity):
             return given
@@ -76,22 +76,23 @@ class ProximityTask(FittedRepr):
         return ForestProximity(forest, default if given is None else given, n_jobs=self.n_jobs)
 
     def fit(self: Task, X: Any, y: Any = None, sample_weight: Any = None) -> Task:
-        """Fit the proximity, and do the task for the training samples.
+        """Fit the estimator to training samples.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
             Training samples.
         y : array-like of shape (n,) or (n, n_outputs), default=None
-            Targets, as the forest takes them; predictors need them. By default those that a fitted
-            ``proximity`` was fitted on.
+            Targets for the forest. Classifiers and regressors require them. If ``proximity`` is
+            already fitted, the default is the targets that it was fitted on.
         sample_weight : array-like of shape (n,), default=None
-            Weights for (or of) the forest's fit.
+            Sample weights for fitting the forest. If the forest is already fitted, the weights
+            that it was fitted with.
 
         Returns
         -------
         object
-            Itself.
+            The fitted estimator.
         """
         if y is None and isinstance(self.proximity, ForestProximity) and is_fitted(self.proximity):
             y = self.proximity.y_
@@ -104,18 +105,18 @@ class ProximityTask(FittedRepr):
         return self
 
     def _check(self, y: Any) -> Any:
-        """Refuse parameters and targets before any work is done; return the targets."""
+        """Check parameters and targets before the work starts; return the targets."""
         return y
 
     def _learn(self, proximity: ForestProximity, y: Any) -> None:
-        """Do the task for the training samples of a fitted proximity."""
+        """Learn from the training samples of a fitted proximity."""
 
     def _fit_proximity(self, X: Any, y: Any, sample_weight: Any = None) -> ForestProximity:
-        """Fit what is not fitted yet, and learn the columns of X."""
+        """Return a fitted proximity, and learn the columns of X."""
         proximity = self._make_proximity(y)
         refuse_signed(proximity, type(self).__name__)
         if is_fitted(proximity):
-            proximity = Inside.of(proximity).prox  # the user may fit it again
+            proximity = Inside.of(proximity).prox  # a copy, because the user may fit it again
             check_same_samples(proximity, X)
         else:
             proximity = self._fitted(proximity, X, y, sample_weight)
@@ -125,7 +126,7 @@ class ProximityTask(FittedRepr):
     def _fitted(
         self, proximity: ForestProximity, X: Any, y: Any, sample_weight: Any
     ) -> ForestProximity:
-        # The parameters as they are: clone() would take the fit from a fitted forest.
+        # Do not use clone(), because it would discard the fit of a fitted forest.
         parameters = proximity.get_params(deep=False)
         if isinstance(self.proximity, ForestProximity) or is_scheme(self.proximity):
             return type(proximity)(**parameters).fit(X, y, sample_weight)
@@ -136,7 +137,7 @@ class ProximityTask(FittedRepr):
         except ValueError as error:
             if not isinstance(error.__cause__, Unavailable):
                 raise
-        # The scheme was ours and not the user's: take one that any forest has.
+        # The user did not choose the scheme, so use one that every forest supports.
         parameters["weight_scheme"] = self._default_unsupervised_scheme
         return type(proximity)(**parameters).fit(X, y, sample_weight)
 
@@ -146,7 +147,7 @@ class ProximityTask(FittedRepr):
         return {**self._own_figures(), **self.proximity_._figures()}
 
     def _own_figures(self) -> dict[str, str]:
-        """Return what the task itself found, once fitted, in a few figures."""
+        """Return a few results of a fitted task for its repr."""
         return {}
 
     def __sklearn_tags__(self) -> Any:  # scikit-learn >= 1.6
@@ -164,7 +165,7 @@ class ProximityTask(FittedRepr):
 
 
 def is_scheme(given: Any) -> bool:
-    """Return whether what was given is a weight scheme: by name, itself, or as a function."""
+    """Return whether an object is a weight scheme: a name, a ``WeightScheme`` or a function."""
     function = callable(given) and not hasattr(given, "fit") and not hasattr(given, "leaves")
     return isinstance(given, (str, WeightScheme)) or function
 
@@ -175,55 +176,55 @@ def is_fitted(proximity: ForestProximity) -> bool:
 
 
 def check_proximity(proximity: Any) -> ForestProximity:
-    """Return a fitted proximity as it is now, or refuse what is none."""
+    """Return a fitted proximity, or raise TypeError for other objects."""
     if not isinstance(proximity, ForestProximity):
         raise TypeError(
-            "expected a fitted ForestProximity first; got an object of type "
-            f"{type(proximity).__name__}. Wrap a forest: ForestProximity(forest).fit(X, y)."
+            "the first argument must be a fitted ForestProximity; got an object of type "
+            f"{type(proximity).__name__}. For a forest, use ForestProximity(forest).fit(X, y)."
         )
     return Inside.of(proximity).prox
 
 
 def check_similarity(proximity: Any, task: str, instead: str = "") -> ForestProximity:
-    """Return a fitted proximity whose entries are similarities, or refuse what is none."""
+    """Return a fitted proximity, or raise an error if its weights can be negative."""
     prox = check_proximity(proximity)
     refuse_signed(prox, task, instead)
     return prox
 
 
 def refuse_signed(prox: ForestProximity, task: str, instead: str = "") -> None:
-    """Refuse a scheme with negative weights, for tasks that need similarities."""
+    """Raise an error for a scheme with negative weights."""
     scheme = prox.scheme_ if is_fitted(prox) else find_scheme(prox.weight_scheme)
     if scheme.signed:
         raise ValueError(
-            f"{task} needs weights that are not negative, but weight_scheme={scheme.name!r} has "
-            "negative ones: its proximities are contributions to a score, not similarities. "
+            f"weight_scheme={scheme.name!r} cannot be used with {task}: its proximities can be "
+            "negative, because they are contributions to a score, not similarities. "
             + (instead or "Use 'boosted' or 'kerf', for example prox.reweigh('boosted').")
         )
 
 
 def without_self(prox: ForestProximity) -> ForestProximity:
-    """Return a proximity in which no training sample is similar to itself.
+    """Return a proximity with a zero diagonal.
 
-    For predictions, walks and explanations of training samples: their own target or place must not
-    answer for them.
+    Use it for predictions and explanations of training samples, which must not depend on their own
+    target.
     """
     inside = Inside.of(prox)
     return prox.reweigh(diagonal="zero") if inside.has_own_diagonal else inside.prox
 
 
 def with_constant_diagonal(prox: ForestProximity) -> ForestProximity:
-    """Return a proximity in which all training samples are equally similar to themselves.
+    """Return a proximity with a constant diagonal, for scores that compare training samples.
 
-    For scores that compare training samples. Under "uniform", "oob" and "boosted" the diagonal is
-    one, as in R. Under other schemes it depends on the sample: one that is alone in its leaves is
-    very similar to itself, and would look like the most typical of all. There it is zero.
+    The diagonal is one for "uniform", "oob" and "boosted", as in R. For other schemes it is zero,
+    because their own diagonal depends on the sample: a sample that is alone in its leaves would
+    look like the most typical one.
     """
     return prox.reweigh(diagonal="one") if prox.scheme_.own_proximity == 1 else without_self(prox)
 
 
 def check_same_samples(proximity: ForestProximity, X: Any) -> None:
-    """Refuse samples that a fitted proximity was not fitted on, as far as its leaves can tell."""
+    """Raise an error if the leaves of X show that the proximity was fitted on other samples."""
     inside = Inside.of(proximity)
     n_samples = inside.count(X)
     same = n_samples == inside.n_samples
@@ -232,16 +233,16 @@ def check_same_samples(proximity: ForestProximity, X: Any) -> None:
         same = np.array_equal(inside.leaves_of(X, rows), inside.training_leaves(rows))
     if not same:
         raise ValueError(
-            f"the proximity was fitted on {proximity.n_samples_fit_} other samples than the "
-            f"{n_samples} given to fit; give the same, or an unfitted proximity."
+            f"X has {n_samples} samples, which are not the {proximity.n_samples_fit_} samples that "
+            "the proximity was fitted on. Pass the same samples, or an unfitted proximity."
         )
 
 
 def check_classes(y: Any, task: object) -> Array:
-    """Return the classes given to a classifier, shape (n,), or say what is wrong with them."""
+    """Return the classes for a classifier, shape (n,), after checking them."""
     if y is None:
         name = type(task).__name__
-        raise ValueError(f"{name} requires y to be passed, but the target y is None; give classes.")
+        raise ValueError(f"{name} requires y to be passed, but the target y is None. Pass classes.")
     labels: Array = column_or_1d(y, warn=True)
     check_array(labels, ensure_2d=False, dtype=None, input_name="y")
     check_classification_targets(labels)
@@ -249,19 +250,19 @@ def check_classes(y: Any, task: object) -> Array:
 
 
 def targets_of(prox: ForestProximity, y: Any) -> Any:
-    """Return the targets that were given, or those that the proximity was fitted on."""
+    """Return y, or the targets that the proximity was fitted on."""
     if y is not None:
         return y
     if prox.y_ is None:
         raise ValueError(
-            "targets are needed, but the proximity was fitted without any; pass y, one target for "
+            "y is required, because the proximity was fitted without targets. Pass one target for "
             "each training sample."
         )
     return prox.y_
 
 
 def labels_of(prox: ForestProximity, y: Any) -> tuple[Array, Codes]:
-    """Return the classes, sorted, and the code of each training sample's class."""
+    """Return the sorted classes, and the code of each training sample."""
     if targets_of(prox, y) is prox.y_:
         return Inside.of(prox).targets.labels
     return check_labels(y, prox.n_samples_fit_)
@@ -286,14 +287,14 @@ class TargetColumn:
     codes: Codes | None
 
     def numbers(self, rows: Any = slice(None)) -> npt.NDArray[np.float64]:
-        """Return numbers to average for some samples: indicators of classes, or targets."""
+        """Return the numbers to average for some samples: class indicators or targets."""
         if self.classes is None or self.codes is None:
             return np.asarray(self.values[rows], dtype=np.float64)[:, None]
         return indicators(self.codes[rows], len(self.classes))
 
 
 def read_targets(prox: ForestProximity, y: Any) -> TargetColumn:
-    """Return the targets that were given, or those that the proximity was fitted on."""
+    """Return y, or the targets that the proximity was fitted on, as a ``TargetColumn``."""
     inside = Inside.of(prox)
     kept = inside.targets if targets_of(prox, y) is prox.y_ else None
     given = prox.y_ if y is None else y
@@ -303,8 +304,8 @@ def read_targets(prox: ForestProximity, y: Any) -> TargetColumn:
         targets = targets.ravel()
     if targets.ndim != 1:
         raise ValueError(
-            f"y must hold one target for each sample; got shape {targets.shape}. Of several, "
-            "take one at a time."
+            f"y must have one target for each sample; got shape {targets.shape}. Pass one column "
+            "at a time."
         )
     kind = kept.kind if kept else target_of(targets)
     if inside.forest.predicts_numbers() or kind == "numbers":

@@ -1,4 +1,4 @@
-"""Greedy choice of samples that all others are near to (facility location), column by column."""
+"""Greedy facility location: choose samples that are similar to all others."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from leafkernel.tasks._base import (
     with_constant_diagonal,
 )
 
-# Columns that are computed at once: more than one is nearly free, too many are in vain.
+# Number of columns to compute at once. A few are nearly as fast as one, but many are not needed.
 _COLUMNS_AT_ONCE = 32
-# Sums of the same numbers in another order differ by less.
+# Relative tolerance for sums of the same numbers in another order.
 _ROUNDING = 1e-5
 
 
 def column_reader(prox: ForestProximity) -> Callable[[Array], csr_array]:
-    """Return a function from training samples to their columns of P, as rows of shape (k, n)."""
+    """Return a function that computes columns of P for training samples, of shape (k, n)."""
     inside = Inside.of(prox)
     if inside.is_symmetric:
         product = inside.product()
@@ -36,7 +36,7 @@ def column_reader(prox: ForestProximity) -> Callable[[Array], csr_array]:
 
 
 def column_sums(prox: ForestProximity, values: Array) -> npt.NDArray[np.float64]:
-    """Return Pᵀ @ values, shape (n, c): what each training sample is to others."""
+    """Return Pᵀ @ values, shape (n, c)."""
     if Inside.of(prox).is_symmetric:
         return prox.weighted_sums(values)
     return np.asarray(prox.operator().T @ values)
@@ -45,12 +45,12 @@ def column_sums(prox: ForestProximity, values: Array) -> npt.NDArray[np.float64]
 def choose_facilities(
     prox: ForestProximity, codes: npt.NDArray[np.intp], *, most: int, min_gain: float
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Choose samples of each class, class by class, and return them with their gains.
+    """Choose samples of each class, and return them with their gains.
 
-    The gain of a sample is what it adds to Σ_i max_j P_ij over the samples i of its class and the
-    chosen j. Gains only fall as others are chosen, so an old gain is a bound: the
-    sample with the largest bound is chosen once its gain is up to date (lazy evaluation, Minoux
-    1978). The first bounds are sums of columns, which cost one product with a block of vectors.
+    The gain of a sample is the increase of Σ_i max_j P_ij over the samples i of its class and the
+    chosen samples j. Gains can only decrease as more samples are chosen, so an old gain is an upper
+    bound. The sample with the largest bound is chosen if its gain is up to date (lazy evaluation,
+    Minoux 1978). The first bounds are column sums, which take a single product.
 
     Parameters
     ----------
@@ -59,9 +59,9 @@ def choose_facilities(
     codes : ndarray of int of shape (n,)
         Class of each training sample.
     most : int
-        Most samples to choose of a class.
+        Largest number of samples of a class.
     min_gain : float
-        Least gain, as a share of the gains of the class so far.
+        Smallest gain, as a share of the previous gains of the class.
     """
     n_classes = int(codes.max()) + 1
     prox = with_constant_diagonal(prox)
@@ -72,7 +72,7 @@ def choose_facilities(
     for c in range(n_classes):
         members = np.flatnonzero(codes == c)
         inside = codes == c
-        nearest = np.zeros(len(codes))  # proximity of each sample to the nearest chosen one
+        nearest = np.zeros(len(codes))  # proximity of each sample to its nearest chosen sample
         bounds = sums[members, c] * (1 + _ROUNDING)
         queue = [(-bound, int(j), -1) for bound, j in zip(bounds, members, strict=True)]
         heapq.heapify(queue)
@@ -97,7 +97,7 @@ def choose_facilities(
 
 
 def _pop_stale(queue: list[tuple[float, int, int]], now: int) -> Array:
-    """Take the candidates with the largest bounds off the queue, up to one that is up to date."""
+    """Remove the candidates with the largest bounds, up to one that is up to date."""
     stale: list[int] = []
     while queue and len(stale) < _COLUMNS_AT_ONCE and queue[0][2] != now:
         stale.append(heapq.heappop(queue)[1])
@@ -105,7 +105,7 @@ def _pop_stale(queue: list[tuple[float, int, int]], now: int) -> Array:
 
 
 def _reach(columns: csr_array) -> list[tuple[Array, Array]]:
-    """Return the samples that each column reaches, and how close."""
+    """Return the samples with nonzero entries in each column, and the entries."""
     return [
         (columns.indices[begin:end], columns.data[begin:end].astype(np.float64))
         for begin, end in pairwise(columns.indptr)

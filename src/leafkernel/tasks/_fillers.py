@@ -1,4 +1,4 @@
-"""Forests that fill in missing values: one for all columns, or one for each."""
+"""Forests for imputation: one for all columns, or one for each column."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from leafkernel.tasks._known_values import Floats, Known, Mask
 Columns = npt.NDArray[np.intp]
 Average = Callable[[Floats, Columns], Floats]
 
-# Smaller leaves follow the noise of a column.
+# Smaller leaves would fit the noise of a column.
 _SAMPLES_IN_A_LEAF = 5
 
-# Samples that a forest for a column learns from, at most: more take long and help little.
+# Largest number of samples to train the forest of a column on. More are slow and help little.
 _MOST_SAMPLES = 10_000
 
 
 class TargetForest:
-    """One forest that predicts the targets and fills all columns, as in R's ``rfImpute``.
+    """A forest that predicts the targets and fills all columns, as in R's ``rfImpute``.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class TargetForest:
         self.proximity = proximity
 
     def for_training(self, gaps: Mask, y: Any) -> Average:
-        """Return a function that trains, and averages columns of the training samples."""
+        """Return a function that trains the forest and averages columns of training samples."""
         parameters = self.proximity.get_params(deep=False)
 
         def average(filled: Floats, columns: Columns) -> Floats:
@@ -52,7 +52,7 @@ class TargetForest:
         return average
 
     def finish(self, filled: Floats) -> None:
-        """Train nothing: new samples use the last forest."""
+        """Do nothing, because new samples use the last forest."""
 
     def for_new(self, gaps: Mask) -> Average:
         """Return a function that averages columns of new samples."""
@@ -60,17 +60,17 @@ class TargetForest:
 
 
 class ColumnForests:
-    """One forest for each column with missing values, which predicts it from all the others.
+    """A forest for each column with missing values. It predicts the column from all others.
 
-    A forest does not see the column that it fills. Otherwise its trees would split on the values
-    that were filled in before, and confirm them.
+    A forest does not see the column that it fills. Otherwise its trees would split on previously
+    filled values and confirm them.
 
     Parameters
     ----------
     known : Known
         The present values of the columns.
     n_targets : int
-        How many of the columns, the last ones, are targets.
+        Number of targets, which are the last columns.
     scheme : str, WeightScheme or callable
         The weight scheme of the proximities.
     forest : dict
@@ -85,7 +85,7 @@ class ColumnForests:
         self.trained: dict[int, ForestProximity] = {}
 
     def for_training(self, gaps: Mask, y: Any) -> Average:
-        """Return a function that trains, and averages columns of the training samples."""
+        """Return a function that trains the forests and averages columns of training samples."""
 
         def average(filled: Floats, columns: Columns) -> Floats:
             for j in columns.tolist():
@@ -95,7 +95,7 @@ class ColumnForests:
         return average
 
     def finish(self, filled: Floats) -> None:
-        """Train again without the targets, which new samples lack; keep the table for later."""
+        """Train again without the targets, because new samples do not have them."""
         self.filled = filled[:, : filled.shape[1] - self.n_targets]
         if self.n_targets:
             self.trained = {j: self._train(self.filled, j) for j in self.trained}
@@ -107,7 +107,7 @@ class ColumnForests:
         return lambda filled, columns: self._averages(trained, filled, gaps, columns)
 
     def _train(self, filled: Floats, j: int) -> ForestProximity:
-        """Return the proximity of a forest that predicts column j where it is present."""
+        """Return the proximity of a forest that is trained on the present values of column j."""
         rows = self._rows(j)
         kind = RandomForestClassifier if self.known.n_categories[j] else RandomForestRegressor
         forest = kind(min_samples_leaf=_SAMPLES_IN_A_LEAF, **self.forest)
@@ -117,7 +117,7 @@ class ColumnForests:
     def _averages(
         self, trained: dict[int, ForestProximity], filled: Floats, gaps: Mask, columns: Columns
     ) -> Floats:
-        """Return the columns, shape (m, c), averaged where they have gaps; NaN elsewhere."""
+        """Return averages for the missing values of columns, shape (m, c); NaN elsewhere."""
         found = np.full((len(filled), len(columns)), np.nan)
         for c, j in enumerate(columns.tolist()):
             where = gaps[:, j]
@@ -127,7 +127,7 @@ class ColumnForests:
         return found
 
     def _rows(self, j: int) -> Columns:
-        """Return the samples that the forest for column j learns from, always the same ones."""
+        """Return the samples that the forest of column j is trained on."""
         rows = np.flatnonzero(~np.isnan(self.known.values[:, j]))
         if len(rows) > _MOST_SAMPLES:
             rng = np.random.default_rng(self.forest["random_state"])
@@ -156,12 +156,12 @@ def read_target_columns(y: Any) -> tuple[Floats, list[int]]:
 
 def _fit(proximity: ForestProximity, X: Floats, y: Any) -> ForestProximity:
     with warnings.catch_warnings():
-        # The imputer tells of missing values without proximity; other samples do not matter.
+        # The imputer itself warns about missing values without proximity.
         warnings.filterwarnings("ignore", ".*in bag in every tree", LeafkernelWarning)
         return proximity.fit(X, y)
 
 
 def _others(table: Floats, j: int) -> Floats:
-    """Return a table without column j, or a constant column if nothing is left."""
+    """Return a table without column j, or a constant column if no column is left."""
     others = np.delete(table, j, axis=1)
     return others if others.shape[1] else np.zeros((len(table), 1))

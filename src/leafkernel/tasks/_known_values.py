@@ -1,4 +1,4 @@
-"""The present values of a table, and averages of them by proximity."""
+"""The present values of a table, and their averages weighted by proximity."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 CategoryRule = Literal["total", "mean"]
 
-# Most memory for the columns that are summed at once, and their sums.
+# Largest memory of the columns that are summed at once and of their sums.
 _BLOCK_BYTES = 2**28
 
 
 @dataclass(frozen=True)
 class Known:
-    """The present values of the training samples, and averages of them.
+    """The present values of the training samples, and their averages.
 
     Attributes
     ----------
     values : ndarray of shape (n, d)
-        Numbers, and the number of each category; NaN where missing.
+        Numbers and category codes; NaN if missing.
     n_categories : list of int
         Number of categories of each column; 0 for numbers.
     start : ndarray of shape (d,)
-        Median, or the first of the most frequent categories.
+        Median of numbers, or mode of categories.
     scale : ndarray of shape (d,)
         Standard deviation of numbers; 1 for constant columns and for categories.
     rule : {"total", "mean"}
-        Which category wins.
+        How to choose a category.
     """
 
     values: Floats
@@ -45,7 +45,7 @@ class Known:
 
     @classmethod
     def of(cls, values: Floats, n_categories: list[int], rule: CategoryRule) -> Known:
-        """Learn where to start from, and how to measure changes."""
+        """Compute the start values and the scale of changes."""
         start, scale = np.empty(len(n_categories)), np.ones(len(n_categories))
         for j, n in enumerate(n_categories):
             present = values[~np.isnan(values[:, j]), j]
@@ -57,10 +57,11 @@ class Known:
     def averages(
         self, proximity: ForestProximity, columns: npt.NDArray[np.intp], X: Floats | None = None
     ) -> Floats:
-        """Return averages of the columns by proximity, shape (m, c); NaN where there is no mass.
+        """Return averages of columns weighted by proximity, shape (m, c); NaN without weight.
 
-        A number takes two columns of sums, the mass of present values and then their sum, and a
-        category one, its mass: so ``mass`` is what came before, or the heaviest so far.
+        A column of numbers needs two sums: the total weight of present values, then their weighted
+        sum. A category needs one sum, its total weight. So ``mass`` has the total weight of
+        numbers, or the largest weight of a category so far.
         """
         n_rows = len(self.values) if X is None else len(X)
         found = np.full((n_rows, len(columns)), np.nan)
@@ -85,7 +86,7 @@ class Known:
         return found
 
     def change(self, old: Floats, new: Floats, gaps: Mask, columns: npt.NDArray[np.intp]) -> float:
-        """Return by how much the values in the gaps changed on average."""
+        """Return the mean change of the filled values."""
         if not gaps.any():
             return 0.0
         is_category = np.array(self.n_categories)[columns] > 0
@@ -94,7 +95,7 @@ class Known:
         return float(difference[gaps].mean())
 
     def _part(self, j: int, part: int) -> Floats:
-        """Return what is summed over the training samples (n,) for one part of column j."""
+        """Return the values (n,) to sum for one part of column j."""
         values = self.values[:, j]
         present = ~np.isnan(values)
         if self.n_categories[j]:
@@ -104,7 +105,7 @@ class Known:
             return indicator
         if part == 0:
             return present.astype(np.float64)
-        # Around the median, so that large numbers of little spread keep their digits.
+        # Subtract the median, so that large numbers with a small spread keep their precision.
         return np.where(present, values - self.start[j], 0.0)
 
 

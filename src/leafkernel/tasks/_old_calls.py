@@ -1,4 +1,4 @@
-"""Calls from before version 0.2, in which the targets came before the samples."""
+"""Support for calls from before version 0.2, where targets came before samples."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def took_y_first(samples: str) -> Callable[[Function], Function]:
-    """Let a function with the arguments (prox, samples, *, y) still take (prox, y, samples).
+    """Let a function with the arguments (prox, samples, *, y) also accept (prox, y, samples).
 
-    Old calls have two positional arguments after ``prox``; or one, which is no sample because the
-    samples are given by name or because it has one dimension.
+    Old calls have two positional arguments after ``prox``. They can also have one, if the samples
+    are given by name or if the argument has one dimension.
 
     Parameters
     ----------
@@ -32,9 +32,9 @@ def took_y_first(samples: str) -> Callable[[Function], Function]:
             is_old = len(args) == 2 or (len(args) == 1 and (by_name or one_dimension))
             if is_old and "y" not in kwargs:
                 warnings.warn(
-                    f"{function.__name__}(prox, y, {samples}) is deprecated; call "
-                    f"{function.__name__}(prox, {samples}, y=y), or leave y out to use the targets "
-                    "that the proximity was fitted on.",
+                    f"{function.__name__}(prox, y, {samples}) is deprecated. Use "
+                    f"{function.__name__}(prox, {samples}, y=y), or omit y to use the targets that "
+                    "the proximity was fitted on.",
                     FutureWarning,
                     stacklevel=2,
                 )

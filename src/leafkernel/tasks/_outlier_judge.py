@@ -1,4 +1,4 @@
-"""Breiman's outlier scores: samples that are similar to few of their own class."""
+"""Breiman's outlier scores, which are high for samples similar to few others of their class."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ Blocks = Iterator[tuple[slice, Any]]
 # carefully inspected".
 DESERVES_A_LOOK = 10.0
 
-# The median absolute deviation of normal data times this is its standard deviation.
+# For normal data, the standard deviation is the median absolute deviation times this factor.
 _NORMAL_MAD = 1.4826
-# The same for the mean absolute deviation, which stands in where the median is zero.
+# The same factor for the mean absolute deviation, which is used if the median is zero.
 _NORMAL_MEAN_AD = 1.2533
-# Raw measures that differ by less, relatively, are the same in single precision.
+# Relative tolerance for equal raw measures in single precision.
 _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
 class Convention:
-    """How proximities become outlier scores.
+    """The definition of an outlier score.
 
     Attributes
     ----------
     scale_rows : bool
-        Whether each row of proximities is divided by its largest.
+        Whether each row of proximities is divided by its maximum.
     spread_factor : float
-        What the median absolute deviation is multiplied with.
+        Factor of the median absolute deviation.
     absolute : bool
-        Whether scores are distances from the median, on either side.
+        Whether scores are absolute deviations from the median.
     standardize : bool
-        Whether scores are standardised within each class at all.
+        Whether scores are standardized within each class.
     """
 
     scale_rows: bool = False
@@ -63,17 +63,17 @@ class Judge:
     Parameters
     ----------
     blocks : callable
-        Returns the proximities of samples, or without an argument of the training samples.
+        Returns the proximities of samples, or of the training samples if it gets None.
     codes : ndarray of int of shape (n,)
         Classes of the training samples.
     convention : str
-        How proximities become scores.
+        Name of the score.
     bounded : bool
-        Whether scores above 10 continue on a logarithmic scale. The raw measure has no upper end
-        where a sample need not be similar to itself.
+        Whether scores above 10 continue on a logarithmic scale. The raw measure has no upper bound
+        if the diagonal is zero.
     as_new : bool
-        Whether to compare each training sample with the class that its proximities favor, as a new
-        sample, and not with its own.
+        Whether to compare each training sample with the class of its largest total proximity, like
+        a new sample, instead of its own class.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Judge:
         self.raw = self._raw(sums)
         self.scales = [_scale_of(self.raw[self.own == c]) for c in range(self.n_classes)]
         if as_new:
-            # A training sample has one sample fewer to be similar to than a new one has.
+            # A training sample can be similar to one sample fewer than a new sample.
             sizes = np.bincount(codes)
             self.scales = [
                 (center, max(spread, center / size))
@@ -113,7 +113,7 @@ class Judge:
     def _sums(
         self, X: Any, row_codes: Array | None
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.intp]]:
-        """Return the sums of squares for the class of each row, or that which it favors."""
+        """Return the sums of squares for the class of each row, or for its most similar class."""
         sums, codes = [np.zeros(0)], [np.zeros(0, dtype=np.intp)]
         table = indicators(self.codes, self.n_classes)
         for rows, block in self.blocks(X):
@@ -150,9 +150,9 @@ class Judge:
 
 
 def match(scores: Array, measured: Array, known: Array) -> npt.NDArray[np.float64]:
-    """Map scores to the scale of others: each quantile of the measured ones to that of the known.
+    """Map scores to another scale: each quantile of ``measured`` to that of ``known``.
 
-    Both are sorted and of one length. Beyond their ends, differences stay as they are.
+    Both are sorted and have the same length. Beyond their ends, differences are preserved.
     """
     inside = np.clip(scores, measured[0], measured[-1])
     values, begins, counts = np.unique(measured, return_index=True, return_counts=True)
@@ -161,7 +161,7 @@ def match(scores: Array, measured: Array, known: Array) -> npt.NDArray[np.float6
 
 
 def slow_down(scores: Array) -> npt.NDArray[np.float64]:
-    """Continue scores above 10 on a logarithmic scale: 100 becomes 20, 1000 becomes 30."""
+    """Map scores above 10 to a logarithmic scale: 100 becomes 20, 1000 becomes 30."""
     high = np.maximum(scores, DESERVES_A_LOOK)
     return np.where(
         scores > DESERVES_A_LOOK,
@@ -171,9 +171,9 @@ def slow_down(scores: Array) -> npt.NDArray[np.float64]:
 
 
 def _scale_of(raw: Array) -> tuple[float, float]:
-    """Return the median of a class and its spread: the median absolute deviation.
+    """Return the median and the median absolute deviation of a class.
 
-    If that is zero, the spread comes from the mean absolute deviation.
+    If the latter is zero, the mean absolute deviation is used.
     """
     if not len(raw):
         return 0.0, 0.0
@@ -186,7 +186,7 @@ def _scale_of(raw: Array) -> tuple[float, float]:
 
 
 def _by_row(reduce: np.ufunc, values: Array, indptr: Array) -> npt.NDArray[Any]:
-    """Reduce the entries of each row; 0 for rows without any."""
+    """Reduce the entries of each row; 0 for empty rows."""
     out: Array = np.zeros(len(indptr) - 1, dtype=values.dtype)
     filled = np.flatnonzero(np.diff(indptr))
     if len(filled):

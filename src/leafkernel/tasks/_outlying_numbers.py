@@ -1,4 +1,4 @@
-"""Outliers in regression: targets that similar samples do not support, and unusual features."""
+"""Outlier scores for regression, based on residuals and on unusual features."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from leafkernel.tasks._quantiles import weighted_quantiles
 
 Doubles = npt.NDArray[np.float64]
 
-# The median absolute deviation of normal data times this is its standard deviation.
+# For normal data, the standard deviation is the median absolute deviation times this factor.
 _NORMAL_MAD = 1.4826
 # The usual limit for robust standard scores (Iglewicz and Hoaglin, 1993).
 _ROBUST_LIMIT = 3.5
-# Features are compared with those of at most so many samples.
+# Largest number of samples to compare features with.
 _MOST_COMPARED = 4096
 
 
 def residual_scores(prox: ForestProximity, y: Any) -> Doubles:
-    r"""Return how far each target lies from the targets of similar samples.
+    r"""Return the scaled distance of each target from the targets of similar samples.
 
     .. math:: \mathrm{score}_i = \frac{10}{3.5} \cdot
               \frac{d_i}{1.4826 \cdot \mathrm{median}_j\, d_j}, \qquad
               d_i = \min(|y_i - \bar y_i|, |y_i - \tilde y_i|)
 
-    where :math:`\bar y_i` and :math:`\tilde y_i` are the mean and the median of the other targets,
-    weighted by proximity. The median keeps a wrong target from spoiling the scores of its
+    Here :math:`\bar y_i` and :math:`\tilde y_i` are the mean and the median of the other targets,
+    weighted by proximity. With the median, a wrong target does not affect the scores of its
     neighbors. Scores above 10 continue on a logarithmic scale.
     """
     targets = check_values(y, prox.n_samples_fit_)
@@ -55,15 +55,15 @@ def residual_scores(prox: ForestProximity, y: Any) -> Doubles:
 
 
 class FeatureScores:
-    """Breiman's scores of the features alone, by totally random trees.
+    """Breiman's outlier scores based on the features only, from totally random trees.
 
-    A forest that predicts numbers looks at few features closely, and hardly tells unusual samples
-    from others. Trees that split at random look at all.
+    A regression forest splits mostly on a few features and hardly detects unusual samples. Trees
+    with random splits use all features.
 
     Parameters
     ----------
     prox : ForestProximity
-        A fitted proximity, whose forest may transform the samples first.
+        A fitted proximity. If its forest is a pipeline, the transformed features are used.
     X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
         The training samples of that proximity.
     random_state : int or RandomState, default=0
@@ -83,7 +83,7 @@ class FeatureScores:
         compared = _safe_indexing(table, rows)
         random = ForestProximity(trees, "uniform", diagonal="zero", n_jobs=n_threads).fit(compared)
         everyone = np.zeros(len(rows), dtype=np.intp)
-        # No sample counts for itself, so that training samples and new ones can be compared.
+        # The diagonal is zero, so that training samples and new samples can be compared.
         self._judge = Judge(
             lambda new: random.iter_proximity(new, sort=False), everyone, "breiman", bounded=True
         )
@@ -95,7 +95,7 @@ class FeatureScores:
 
     @classmethod
     def of(cls, prox: ForestProximity, X: Any, random_state: Any = 0) -> FeatureScores | None:
-        """Return the scores, or None where the features are not known as numbers."""
+        """Return the scores, or None if the features are not available as numbers."""
         try:
             return cls(prox, X, random_state)
         except Unavailable:
@@ -106,13 +106,13 @@ class FeatureScores:
         return self._judge.of_unseen(self._without_gaps(self._features(X)))
 
     def _features(self, X: Any) -> Any:
-        """Return the samples as numbers, as the forest sees them."""
+        """Return the numeric features that reach the forest."""
         if isinstance(self._prox.forest_, RawLeaves):
             raise Unavailable("leaf ids are not features")
         return X if issparse(X) else Inside.of(self._prox).forest.features(X)
 
     def _without_gaps(self, table: Any) -> Any:
-        """Put the median of its column in place of each missing or infinite value."""
+        """Replace missing and infinite values by the median of their column."""
         return table if issparse(table) else np.where(np.isfinite(table), table, self._fill)
 
 

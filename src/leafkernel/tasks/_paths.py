@@ -1,4 +1,4 @@
-"""The paths of trees: which splits lead to a leaf, and how many bits each of them gives."""
+"""The paths from the root to the leaves of a tree, and the information of each split in bits."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ Doubles = npt.NDArray[np.float64]
 
 
 def read_trees(prox: ForestProximity, what: str) -> tuple[Sequence[Tree], Array]:
-    """Return the trees of a fitted proximity and the names of the features that they split on."""
+    """Return the trees of a fitted proximity and the names of their features."""
     known = getattr(prox, "feature_names_in_", None)
     names = numbered_names(prox.n_features_in_) if known is None else np.asarray(known, object)
     forest = Inside.of(prox).forest
     try:
         return forest.trees(), forest.feature_names(names)
     except Unavailable as error:
-        raise ValueError(f"{what} needs the splits of the trees, but {error}.") from error
+        raise ValueError(f"{what} requires the splits of the trees, but {error}.") from error
 
 
 @dataclass(frozen=True)
 class TreePaths:
     r"""The paths to the leaves of one tree.
 
-    A split takes the :math:`n` training samples at its node to :math:`n'` in the child on the path,
-    and so gives :math:`\log_2(n / n')` bits. Over a path they add up to
+    A split with :math:`n` training samples at its node and :math:`n'` in the child on the path has
+    :math:`\log_2(n / n')` bits. The bits of a path add up to
     :math:`\log_2(n_{\text{root}} / n_{\text{leaf}})`.
 
     Attributes
@@ -47,9 +47,9 @@ class TreePaths:
     leaf_nodes : ndarray of int of shape (n_leaves,)
         The node of each leaf.
     counts : ndarray of float64 of shape (n_nodes,)
-        Training samples that pass through each node; 1/2 where there are none, for the bits.
+        Number of training samples at each node; 1/2 for empty nodes, so that bits are finite.
     bits : ndarray of float64 of shape (n_nodes,)
-        What the split above each node gives; 0 for the root.
+        Bits of the split above each node; 0 for the root.
     """
 
     tree: Tree
@@ -60,7 +60,7 @@ class TreePaths:
 
     @classmethod
     def of(cls, tree: Tree, leaf_mass: Array) -> TreePaths:
-        """Count the training samples through each node, given those in each leaf."""
+        """Count the training samples at each node from the counts of the leaves."""
         left, right = tree.children_left, tree.children_right
         leaf_nodes = np.flatnonzero(left < 0)
         counts: Doubles = np.zeros(len(left))
@@ -75,11 +75,11 @@ class TreePaths:
         return cls(tree, parent, leaf_nodes, counts, bits)
 
     def bits_by_feature(self, leaves: Array, n_features: int) -> Doubles:
-        """Return the bits that each feature gives on the paths to some leaves, shape (k, p)."""
+        """Return the bits of each feature on the paths to some leaves, shape (k, p)."""
         feature = self.tree.feature
         table: Doubles = np.zeros((len(leaves), n_features))
         nodes, path = self.leaf_nodes[leaves], np.arange(len(leaves))
-        while True:  # all leaves climb together, one level at a time
+        while True:  # move up from all leaves together, one level at a time
             above = self.parent[nodes]
             climbing = above >= 0
             if not climbing.any():
@@ -89,10 +89,10 @@ class TreePaths:
             nodes = above
 
     def explained(self, sums: Doubles, squares: Doubles, n_features: int) -> Doubles:
-        r"""Return the share of the variance of a target that the split of each node explains.
+        r"""Return the share of a target's variance that each split explains beyond chance.
 
-        It is the share beyond chance: the best of all splits of n samples on p features of noise
-        explains about :math:`\ln(n p) / n` of their variance.
+        The best split of n samples on p features of pure noise explains about
+        :math:`\ln(n p) / n` of the variance. This share is subtracted.
 
         Parameters
         ----------
@@ -122,20 +122,20 @@ class TreePaths:
         return share / variance[0] if variance[0] > 0 else share
 
     def weighted(self, share: Doubles) -> TreePaths:
-        """Let the bits of each split count with a share."""
+        """Return paths in which the bits of each split are multiplied by a share."""
         below = self.parent >= 0
         bits = np.where(below, self.bits * share[self.parent], 0.0)
         return replace(self, bits=bits)
 
     def climb(self, leaf: int) -> Iterator[tuple[int, int]]:
-        """Yield each node from a leaf up to below the root, and its parent."""
+        """Yield each node from a leaf up to the child of the root, with its parent."""
         node = int(self.leaf_nodes[leaf])
         while (above := int(self.parent[node])) >= 0:
             yield node, above
             node = above
 
     def parting(self, first: int, second: int) -> tuple[int, int]:
-        """Return the node at which the paths to two leaves part, and how deep it lies."""
+        """Return the node at which the paths to two leaves separate, and its depth."""
         on_path = [above for _, above in self.climb(first)]
         depth = {node: len(on_path) - 1 - k for k, node in enumerate(on_path)}
         node = next(above for _, above in self.climb(second) if above in depth)
@@ -144,18 +144,18 @@ class TreePaths:
 
 @dataclass(frozen=True)
 class Box:
-    """The values of each feature with which a sample stays in all leaves that were met.
+    """The values of each feature for which a sample reaches all leaves of a set.
 
     Attributes
     ----------
     low, high : ndarray of float64 of shape (p,)
-        Above ``low`` and up to ``high``; infinite where open.
+        The values are above ``low`` and up to ``high``; infinite if unbounded.
     missing : ndarray of bool of shape (p,)
-        Whether a sample without a value stays, too.
+        Whether a missing value reaches the leaves too.
     by_category : ndarray of bool of shape (p,)
-        Whether a split was by category, so that no interval tells all.
+        Whether a split is categorical, so that an interval cannot describe the values.
     among, beyond : dict of int to set of int
-        Codes of the categories that a feature must be among, and that it must not have.
+        Codes of the allowed categories, and of the excluded categories.
     """
 
     low: Doubles
@@ -167,7 +167,7 @@ class Box:
 
     @classmethod
     def unbounded(cls, n_features: int) -> Box:
-        """Return the box that holds everything."""
+        """Return the box of all values."""
         return cls(
             np.full(n_features, -np.inf),
             np.full(n_features, np.inf),
@@ -178,7 +178,7 @@ class Box:
         )
 
     def narrow(self, paths: TreePaths, leaf: int) -> None:
-        """Keep only what reaches a leaf."""
+        """Keep only the values that reach a leaf."""
         tree = paths.tree
         left, feature, threshold = tree.children_left, tree.feature, tree.threshold
         missing_left = tree.missing_go_to_left
@@ -187,7 +187,7 @@ class Box:
             self.missing[f] &= bool(missing_left[above]) == to_left
             if np.isnan(value):
                 self.by_category[f] = True
-                # Trees of other libraries have no such table.
+                # Trees of some libraries do not have this attribute.
                 known = getattr(tree, "categories", {}).get(above)
                 if known is not None:
                     self._keep(int(f), known[0], is_listed=known[1] == to_left)
@@ -197,7 +197,7 @@ class Box:
                 self.low[f] = max(self.low[f], value)
 
     def _keep(self, feature: int, codes: frozenset[int], *, is_listed: bool) -> None:
-        """Keep only these categories, or all but these."""
+        """Keep only these categories, or all others."""
         if is_listed:
             self.among[feature] = self.among.get(feature, codes) & codes
         else:

@@ -1,4 +1,4 @@
-"""Quantiles of the training targets, weighted by proximity, one block of rows at a time."""
+"""Quantiles of the training targets weighted by proximity, computed in blocks of rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from leafkernel.tasks._base import without_self
 
 Array = npt.NDArray[Any]
 
-# Shares are sums of single-precision weights: a level that is missed by less has been reached.
+# Tolerance for reaching a quantile, because weights are in single precision.
 _TOLERANCE = 1e-7
 
 
@@ -26,9 +26,9 @@ def weighted_quantiles(
     *,
     n_neighbors: int | None = None,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """Return the quantiles of each row, shape (m, k), and which rows have no weight at all.
+    """Return the quantiles of each row, shape (m, k), and a mask of rows without weight.
 
-    Those get the quantiles of all targets, unweighted.
+    Rows without weight get the unweighted quantiles of all targets.
     """
     order = np.argsort(y, kind="stable")
     sorted_y = y[order]
@@ -45,7 +45,7 @@ def weighted_quantiles(
     found, empty = [], []
     if X is None:
         proximity = without_self(proximity)
-    # With training samples numbered by rank, sorted rows are in the order of the targets.
+    # Columns are numbered by rank, so the sorted entries of a row are in the order of the targets.
     for _, block in Inside.of(proximity).blocks(X, columns=rank):
         blockwise, without = _of_block(block, sorted_y, levels)
         found.append(blockwise)
@@ -56,14 +56,13 @@ def weighted_quantiles(
 def _of_block(
     block: csr_array, sorted_y: Array, levels: npt.NDArray[np.float64]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    # One running sum over the whole block grows from row to row, so that one search finds the place
-    # of every level of every row.
+    # A running sum over the whole block is increasing, so a single search finds all quantiles.
     running = np.concatenate([[0.0], np.cumsum(block.data, dtype=np.float64)])
     begin, end = block.indptr[:-1], block.indptr[1:]
     before, mass = running[begin], running[end] - running[begin]
     empty = mass <= 0
     wanted = before[:, None] + mass[:, None] * np.maximum(levels - _TOLERANCE, 0)
-    # running[i + 1] is the sum up to and with entry i.
+    # running[i + 1] is the sum up to and including entry i.
     place = np.searchsorted(running[1:], wanted, side="left")
     last = np.maximum(end - 1, begin)[:, None]
     place = np.clip(place, begin[:, None], last)

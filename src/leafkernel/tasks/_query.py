@@ -1,4 +1,4 @@
-"""One sample that is asked about: a training sample by its label, or a new one."""
+"""A single query: a training sample by its label, or a new sample."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Query:
     Attributes
     ----------
     label : str
-        What to call it.
+        Name for messages.
     row : int or None
-        Its position, if it is a training sample.
+        Position of a training sample; None for a new sample.
     product : Product
-        Its row of P, yet to be computed.
+        Its row of P, not computed yet.
     """
 
     label: str
@@ -35,10 +35,10 @@ class Query:
 
 
 def is_row_label(prox: ForestProximity, sample: Any) -> bool:
-    """Return whether a sample is given as the label of a training sample."""
+    """Return whether an object is the label of a training sample, not a new sample."""
     if isinstance(sample, bool):
         return False
-    if isinstance(sample, tuple):  # of a hierarchical index, or the values of a new sample
+    if isinstance(sample, tuple):  # a label of a hierarchical index, or values of a new sample
         return getattr(prox.index_, "nlevels", 1) == len(sample) != prox.n_features_in_
     return np.ndim(sample) == 0
 
@@ -57,7 +57,7 @@ def training_row(prox: ForestProximity, row: Any, name: str) -> Query:
 def as_one_row(sample: Any, name: str) -> Any:
     """Return one sample as a table of one row."""
     if hasattr(sample, "to_frame") and getattr(sample, "ndim", 2) == 1:
-        sample = sample.to_frame().T.infer_objects()  # a row of a data frame, as pandas gives it
+        sample = sample.to_frame().T.infer_objects()  # a row of a pandas data frame
     if not hasattr(sample, "shape"):
         sample = np.asarray(sample)
     if len(sample.shape) == 1:
@@ -71,12 +71,12 @@ def as_one_row(sample: Any, name: str) -> Any:
 
 
 def new_sample(prox: ForestProximity, sample: Any, name: str) -> Query:
-    """Return a sample taken as unseen."""
+    """Return a sample as new data."""
     inside = Inside.of(prox)
     samples = inside.route(as_one_row(sample, name))
     return Query("a new sample", None, inside.kernel.product(samples), samples.leaf[0])
 
 
 def number(value: float) -> str:
-    """Return a number as one would write it."""
+    """Return a number with four digits."""
     return f"{value:.4g}"

@@ -1,4 +1,4 @@
-"""The raw scores of a boosted model, from the contributions of its training samples."""
+"""The raw scores of a boosted model and their meaning."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Doubles = npt.NDArray[np.float64]
 
 
 class Scores:
-    """The outputs of a boosted model: scores, and what they mean.
+    """The raw scores of a boosted model, and the predictions that they lead to.
 
     Parameters
     ----------
@@ -30,11 +30,11 @@ class Scores:
     base_scores : ndarray of float64 of shape (K,)
         Raw score of each output before the first tree.
     labels : ndarray of shape (K,)
-        The class that each output speaks for, or its number.
+        The class of each output, or its number.
     output : int
         Number of the output that ``prox`` explains.
     link : Link or None
-        How scores become predictions; None where that is not known.
+        The link from scores to predictions; None if unknown.
     """
 
     def __init__(self, prox: ForestProximity) -> None:
@@ -50,7 +50,7 @@ class Scores:
         self._samples = inside.samples
 
     def of_leaves(self, leaf: Array) -> Doubles:
-        """Return the raw scores of all outputs, given the leaves of samples, shape (m, K)."""
+        """Return the raw scores of all outputs from the leaves of samples, shape (m, K)."""
         stats, n_outputs = self._stats, len(self.base_scores)
         values = stats.once("gradient leaf values", lambda: _leaf_values(self._samples, stats))
         found = np.tile(self.base_scores, (len(leaf), 1))
@@ -64,19 +64,19 @@ class Scores:
         return found
 
     def predictions(self, scores: npt.ArrayLike) -> Doubles | None:
-        """Return what the model predicts for scores, (m, K) -> (m, K); None if not known."""
+        """Return the predictions for scores, both of shape (m, K); None if unknown."""
         return None if self.link is None else self.link.predictions(scores)
 
 
 def is_exact(prox: Any) -> bool:
-    """Return whether rows of P are all that a boosted model adds to its base score."""
+    """Return whether the rows of P sum to the raw score minus the base score."""
     inside = Inside.of(prox)
     whole = inside.kernel.own_diagonal is None and not inside.kernel.symmetrize
     return whole and isinstance(inside.scheme, Gradient)
 
 
 def _leaf_values(samples: Samples, stats: ForestStats) -> Doubles:
-    """Return what each leaf adds to the score, shape (L,) or (L, K)."""
+    """Return the contribution of each leaf to the score, shape (L,) or (L, K)."""
     parts = samples.contributions
     values: Doubles = np.zeros((stats.n_leaves, *parts.shape[2:]))
     for t in range(stats.n_trees):
@@ -92,16 +92,16 @@ def _leaf_values(samples: Samples, stats: ForestStats) -> Doubles:
 
 
 class _FirstOutput(Gradient):
-    """The contributions to the first output of a model, whatever its name is."""
+    """The scheme "gradient" for the first output of a model, whatever its name."""
 
     def output_number(self, forest: ForestStats) -> int:
         return 0
 
 
 def explain_scores_of(prox: ForestProximity) -> ForestProximity:
-    """Return contributions to the scores of the same model, to its first output if it has several.
+    """Return the contributions to the score of the same model, or to its first output.
 
-    Raises a ValueError with the reason if the model is not boosted, or is refused.
+    Raises ValueError if the model is not boosted or not supported.
     """
     inside = Inside.of(prox)
     if isinstance(inside.scheme, Gradient):
@@ -110,12 +110,12 @@ def explain_scores_of(prox: ForestProximity) -> ForestProximity:
 
 
 def is_boosted(prox: ForestProximity) -> bool:
-    """Return whether the trees of a model add up to its score."""
+    """Return whether a model is boosted, so that its trees add up to a score."""
     return Inside.of(prox).forest.is_boosted()
 
 
 def predicted_output(prox: ForestProximity, x: Any = None, row: int | None = None) -> int:
-    """Return the number of the output with the largest score: for classes, the predicted one."""
+    """Return the number of the output with the largest score, which is the predicted class."""
     query = new_sample(prox, x, "x") if row is None else training_row(prox, row, "row")
     return int(Scores(prox).of_leaves(query.leaf[None, :])[0].argmax())
 

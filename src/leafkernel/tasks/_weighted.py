@@ -1,4 +1,4 @@
-"""Averages over the training samples, weighted by proximity: what predictors share."""
+"""The base class of predictors: averages over training samples, weighted by proximity."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from leafkernel.tasks._base import Array, ProximityTask, without_self
 
 
 class WeightedPrediction(ProximityTask, BaseEstimator):
-    """What both predictors share: weights over the training samples, and what to do without any."""
+    """Base class of predictors that average over training samples."""
 
     def __init__(
         self,
@@ -35,11 +35,11 @@ class WeightedPrediction(ProximityTask, BaseEstimator):
         return y
 
     def _available(self, X: Any) -> int:
-        """Return the neighbors to ask for: a training sample is none of its own."""
+        """Return the number of neighbors. A training sample is not its own neighbor."""
         return min(int(self.n_neighbors or 1), self.proximity_.n_samples_fit_ - (X is None))
 
     def _average(self, values: Array, X: Any, fallback: Array) -> Array:
-        """Average (n, c) values by proximity; rows without any proximity get the fallback."""
+        """Average (n, c) values weighted by proximity. Rows without proximity get the fallback."""
         if self.n_neighbors is None:
             inside = Inside.of(without_self(self.proximity_) if X is None else self.proximity_)
             sums, mass = inside.sums_and_mass(inside.product(X), values)
@@ -53,9 +53,9 @@ class WeightedPrediction(ProximityTask, BaseEstimator):
 
 
 def warn_of_fallback(empty: npt.NDArray[np.bool_]) -> None:
-    """Say how many samples are similar to no training sample."""
+    """Warn if samples have no proximity to any training sample."""
     if empty.any():
         warn(
-            f"{int(empty.sum())} of {len(empty)} samples have no proximity to any training sample; "
-            "they are given what all training samples together would predict."
+            f"{int(empty.sum())} of {len(empty)} samples have no proximity to any training sample. "
+            "Their predictions are averages over all training samples."
         )

@@ -1,4 +1,4 @@
-"""Which targets made a prediction of a boosted regression model, and with what weights."""
+"""AXIL weights: predictions of a boosted regressor as weighted sums of training targets."""
 
 from __future__ import annotations
 
@@ -18,22 +18,36 @@ from leafkernel.tasks._base import check_proximity, targets_of
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
 
-# Numbers in a block of rows of the matrix: about 64 MB.
+# Size of a block of rows of the matrix: about 64 MB.
 _NUMBERS_AT_ONCE = 1 << 23
-# G @ y may differ from the prediction by so much of the spread of y: libraries round to float32.
+# Tolerance for G @ y, relative to the spread of y, because libraries round to float32.
 _CLOSE = 1e-4
 
 
 @dataclass(frozen=True)
 class LargestWeights:
-    """The training samples with the largest weights of either sign in some predictions.
+    """The training samples with the largest weights, returned by ``AxilAttribution.largest``.
 
     Attributes
     ----------
     up_weights, down_weights : ndarray of shape (m, k)
-        The k largest weights of each prediction, and the k smallest, most extreme first.
+        The k largest and the k smallest weights of each prediction, the most extreme first.
     up_rows, down_rows : ndarray of shape (m, k)
-        Labels of these training samples (see ``ForestProximity.index_``).
+        Labels of these training samples in the index of the training data frame, or their
+        positions.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.ensemble import GradientBoostingRegressor
+    >>> from leafkernel import ForestProximity
+    >>> from leafkernel.tasks import AxilAttribution
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = GradientBoostingRegressor(n_estimators=20, random_state=0).fit(X, y)
+    >>> axil = AxilAttribution(ForestProximity(model, "gradient").fit(X, y))
+    >>> largest = axil.largest(X[:2], n_rows=3)
+    >>> largest.up_weights.shape, largest.up_rows.shape
+    ((2, 3), (2, 3))
     """
 
     up_weights: Doubles
@@ -43,28 +57,30 @@ class LargestWeights:
 
 
 class AxilAttribution:
-    r"""The predictions of a boosted regression model as weighted sums of its training targets.
+    r"""Write the predictions of a boosted regressor as weighted sums of the training targets.
 
-    For squared loss, a boosted model is linear in the targets that it was trained on, as long as
-    its trees stay as they are: its prediction for x is :math:`\sum_i G(x, i)\, y_i`. The weights
-    are signed and sum to one. The scheme "gradient" counts a sample's residual where it acts; here
-    it is followed back through all earlier trees to the targets.
+    Use it to see how much each training target contributes to a prediction. With squared loss and
+    fixed trees, the prediction of a boosted model is linear in the training targets:
+    :math:`\hat y(x) = \sum_i G(x, i)\, y_i`. The weights can be negative, and they sum to one.
 
-    No matrix is formed. A product with G, or with its transpose, takes one pass over the trees, and
-    a row of G takes one as well: time grows with the number of samples times that of trees.
+    The scheme "gradient" attributes a prediction to the residuals of training samples. AXIL weights
+    trace these residuals back through all earlier trees to the targets.
+
+    The matrix G is not stored. A product with G or its transpose takes one pass over the trees, in
+    time proportional to the number of samples times the number of trees.
 
     Parameters
     ----------
     prox : ForestProximity
-        Fitted with any scheme, on the samples, targets and sample weights that its model was
-        trained on. The model is a boosted regressor of scikit-learn, LightGBM, XGBoost or CatBoost
-        with squared loss, which starts from the mean of the targets and uses all samples in each
-        tree. Other models are refused.
+        A proximity with any scheme, fitted on the samples, targets and sample weights that its
+        model was trained on. The model must be a boosted regressor of scikit-learn, LightGBM,
+        XGBoost or CatBoost with squared loss. It must start from the mean of the targets and use
+        all samples in each tree.
 
     Attributes
     ----------
     prox : ForestProximity
-        The proximity, as it was when this object was made.
+        A copy of the fitted proximity.
     shape : tuple of int
         (n, n), the shape of G for the training samples.
 
@@ -98,8 +114,8 @@ class AxilAttribution:
             found = inside.forest.leaf_averages(y, inside.sample_weight, leaf)
         except Unavailable as error:
             raise ValueError(
-                "AxilAttribution follows squared loss, from the mean, over all samples, but "
-                f"{error}. The scheme 'gradient' works for other losses and draws."
+                "AxilAttribution requires squared loss, a start from the mean of the targets, and "
+                f"all samples in each tree, but {error}. Use the scheme 'gradient' instead."
             ) from error
         self._rates, self._weights = found.rates, found.weights
         self._share = found.weights / found.weights.sum()
@@ -114,13 +130,13 @@ class AxilAttribution:
         Parameters
         ----------
         X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
-            Samples; the training samples by default.
+            Samples. By default, the training samples.
 
         Returns
         -------
         scipy.sparse.linalg.LinearOperator of shape (m, n)
-            ``A @ v`` is what the model would predict for X if its leaves were filled with the
-            targets v. ``A.T`` is the transpose.
+            ``A @ v`` are the predictions for X of a model with the same trees and the targets v.
+            ``A.T`` is the transpose.
         """
         local = self._route(X)
         shape = (local.shape[1], self.shape[1])
@@ -137,17 +153,17 @@ class AxilAttribution:
         )
 
     def weights(self, X: Any = None) -> Doubles:
-        """Return rows of G: the weight of each training target in each prediction.
+        """Return the weight of each training target in each prediction.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
-            Samples; the training samples by default.
+            Samples. By default, the training samples.
 
         Returns
         -------
         ndarray of shape (m, n)
-            Weights. The rows sum to one, and a row times the targets is the prediction.
+            Rows of G. Each row sums to one, and its product with the targets is the prediction.
         """
         local = self._route(X)
         found = np.empty((local.shape[1], self.shape[1]))
@@ -156,21 +172,21 @@ class AxilAttribution:
         return found
 
     def largest(self, X: Any = None, n_rows: int = 10) -> LargestWeights:
-        """Return the training samples with the most positive and the most negative weights.
+        """Return the training samples with the largest and the smallest weights.
 
-        Only a block of rows of G is in memory.
+        Only a block of rows of G is kept in memory.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
-            Samples; the training samples by default.
+            Samples. By default, the training samples.
         n_rows : int, default=10
-            Number of training samples of either sign.
+            Number of training samples to return for each sign.
 
         Returns
         -------
         LargestWeights
-            Weights and labels of these samples, ties by position.
+            Weights and labels of these samples. Ties are broken by position.
         """
         k = check_count("n_rows", n_rows)
         if k > self.shape[1]:
@@ -203,7 +219,7 @@ class AxilAttribution:
             yield rows, self._transposed(local[:, rows], np.eye(rows.stop - begin)).T
 
     def _leaf_values(self, v: Array) -> Doubles:
-        """Return the values of all leaves of the model for other targets, shape (L,)."""
+        """Return the leaf values of a model with the same trees and targets v, shape (L,)."""
         values = np.empty(len(self._rates))
         residual = v - self._share @ v
         for t, leaf in enumerate(self._local):
@@ -222,10 +238,10 @@ class AxilAttribution:
         return found
 
     def _transposed(self, local: Array, u: Doubles) -> Doubles:
-        """Return the transpose of G times columns u, shape (n, c), in one pass over the trees.
+        """Return Gᵀ u for columns u, shape (n, c), in one pass over the trees.
 
-        With S_t the averages over the leaves of tree t, z <- (I - S_t)' z + e_t from the last tree
-        to the first, where e_t is what the queries take from the residuals of tree t.
+        Let S_t average over the leaves of tree t, and let e_t be the weights of the queries on the
+        residuals of tree t. From the last tree to the first, z <- (I - S_t)ᵀ z + e_t.
         """
         z = np.zeros((self.shape[1], u.shape[1]))
         for t in range(len(self._local) - 1, -1, -1):
@@ -237,7 +253,7 @@ class AxilAttribution:
         return found
 
     def _check(self, y: Array, base: float, values: Array) -> None:
-        """Refuse weights that do not give the predictions of the model."""
+        """Raise an error if the weights do not reproduce the predictions of the model."""
         found = self._apply(self._local, y)
         own = np.full(self.shape[1], base)
         for t, leaf in enumerate(self._local):
@@ -245,9 +261,9 @@ class AxilAttribution:
         off = float(np.abs(found - own).max())
         if off > _CLOSE * max(float(np.std(y)), 1e-300):
             raise ValueError(
-                f"the weights do not give the predictions of {Inside.of(self.prox).forest}: they "
-                f"differ by up to {off:.3g}. Its training is not understood; use the scheme "
-                "'gradient'."
+                f"the weights do not reproduce the predictions of {Inside.of(self.prox).forest}: "
+                f"they differ by up to {off:.3g}. This kind of training is not supported. Use the "
+                "scheme 'gradient' instead."
             )
 
 

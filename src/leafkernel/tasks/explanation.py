@@ -1,4 +1,4 @@
-"""Why did the forest predict this: the training rows behind a prediction."""
+"""Explain predictions by the training samples that they are based on."""
 
 from __future__ import annotations
 
@@ -24,37 +24,53 @@ Doubles = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PredictionExplanation:
-    """The training rows that made a prediction, heaviest first. Print it.
+    """The training samples that a prediction is based on, returned by ``explain_prediction``.
+
+    Print it to see a table of the samples with the largest shares.
 
     Attributes
     ----------
     sample : str
-        What was asked about.
+        Name of the explained sample.
     rows : ndarray of int64 of shape (k,)
-        Positions of the training rows shown, by falling proximity, then by position.
+        Positions of the listed training samples, the most similar first. Ties are broken by
+        position.
     row_labels : ndarray of shape (k,)
-        Their labels in the index of the data frame, or their positions if there was none.
+        Their labels in the index of the training data frame, or their positions.
     proximities : ndarray of float64 of shape (k,)
-        The sample's proximity to each.
+        Proximity of the explained sample to each of them.
     shares : ndarray of float64 of shape (k,)
-        Proximities over the sum of all: how much of the prediction each makes up.
+        Proximities divided by the sum over all training samples: the weights in the prediction.
     targets : ndarray of shape (k,)
         Their targets.
     contributions : ndarray of float64 of shape (k,) or (k, n_classes)
-        What each adds to the prediction: share times target, or its share at its class.
+        Contribution of each to the prediction: share times target, or the share in the column of
+        its class.
     prediction : float or ndarray of float64 of shape (n_classes,)
         The weighted mean of all training targets, or the share of each class.
     classes : ndarray of shape (n_classes,) or None
-        The classes, sorted; None for numbers.
+        The sorted classes; None for numbers.
     shown : float
-        Sum of the shares shown.
+        Sum of the listed shares.
     n_rows : int
-        Number of training rows that have a share at all.
+        Number of training samples with a positive share.
     is_of_model : bool
-        Whether ``prediction`` is the forest's own. Under other schemes than "gap" it is a vote of
-        similar rows, which can differ from it.
+        Whether ``prediction`` equals the prediction of the forest, as with "gap". With other
+        schemes it is an average over similar samples, which can differ.
     model_prediction : float or ndarray of float64 of shape (n_classes,) or None
-        Where it is not, what the model predicts for the sample; None where that is not known.
+        If ``is_of_model`` is False, the prediction of the model; None if unknown.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from leafkernel import ForestProximity
+    >>> from leafkernel.tasks import explain_prediction
+    >>> X, y = load_iris(return_X_y=True)
+    >>> prox = ForestProximity(RandomForestClassifier(random_state=0)).fit(X, y)
+    >>> found = explain_prediction(prox, X[0], n=5)
+    >>> int(found.predicted), len(found.rows)
+    (0, 5)
     """
 
     sample: str
@@ -73,19 +89,19 @@ class PredictionExplanation:
 
     @property
     def predicted(self) -> Any:
-        """The number, or the class with the largest share."""
+        """The predicted number, or the class with the largest share."""
         if self.classes is None:
             return self.prediction
         return self.classes[np.argmax(self.prediction)]
 
     def to_frame(self) -> Any:
-        """Return the rows as a table.
+        """Return the listed training samples as a data frame.
 
         Returns
         -------
         pandas.DataFrame
-            One line for each row shown, with its label as the index; for classes, a column
-            ``adds_to_<class>`` for each.
+            One row for each listed sample, with its label as the index. For classes, there is a
+            column ``adds_to_<class>`` for each class.
         """
         columns = {
             "position": self.rows,
@@ -113,9 +129,9 @@ class PredictionExplanation:
         said = self._say(self.prediction)
         if self.is_of_model:
             return [f"Prediction for {self.sample}: {said}"]
-        lines = [f"Vote of the rows that are similar to {self.sample}: {said}"]
+        lines = [f"Prediction for {self.sample} from similar rows: {said}"]
         if self.model_prediction is None:
-            return [*lines, "The model's own prediction may differ; pass the row as x to see it."]
+            return [*lines, "The prediction of the model may differ. Pass the row as x to see it."]
         return [*lines, f"The model itself predicts: {self._say(self.model_prediction)}"]
 
     def __str__(self) -> str:
@@ -137,10 +153,10 @@ class PredictionExplanation:
             for line in [heads, *zip(*texts, strict=True)]
         ]
         n_shown = len(self.rows)
-        made_by = f"Made by {self.n_rows} training row{'s' * (self.n_rows > 1)}"
+        made_by = f"Based on {self.n_rows} training row{'s' * (self.n_rows > 1)}"
         if n_shown < self.n_rows:
-            these = f"these {n_shown} make" if n_shown > 1 else "this one makes"
-            made_by += f", of which {these} up {self.shown:.1%}"
+            these = f"These {n_shown} have" if n_shown > 1 else "This one has"
+            made_by += f". {these} a share of {self.shown:.1%}"
         return "\n".join([*self._headlines(), f"{made_by}:", *lines])
 
     __repr__ = __str__
@@ -150,57 +166,60 @@ class PredictionExplanation:
 def explain_prediction(
     prox: ForestProximity, x: Any = None, *, row: Any = None, y: Any = None, n: int = 10
 ) -> PredictionExplanation | ScoreExplanation:
-    """Tell which training rows made a prediction, and how much of it each makes up.
+    """Explain a prediction by the training samples that it is based on.
 
-    With the scheme "gap" the shares explain the forest's own prediction exactly. For a training row
-    that is its out-of-bag prediction. With "gradient" the rows are those that push the score of a
-    boosted model up and down, exactly. With other schemes the result is a vote of similar rows. It
-    can differ from the model's prediction, and both are printed.
+    Use it to see which training samples led to a prediction, and how much each contributes.
+
+    - With the scheme "gap", the shares add up to the prediction of the forest exactly. For a
+      training sample, this is the out-of-bag prediction.
+    - With "gradient", the result lists the training samples that push the score of a boosted model
+      up and those that push it down, exactly.
+    - With other schemes, the prediction is an average over similar samples. It can differ from the
+      prediction of the model, and both are printed.
 
     Parameters
     ----------
     prox : ForestProximity
         A fitted proximity.
     x : {array-like, dataframe} of shape (1, n_features) or (n_features,), default=None
-        A new sample.
+        A new sample. Pass either ``x`` or ``row``.
     row : label, default=None
-        Instead of x, a training sample: its label in the index of the data frame that ``prox`` was
-        fitted on, or its position if there was none.
+        A training sample: its label in the index of the training data frame, or its position.
     y : array-like of shape (n_samples,), default=None
-        Targets of the training samples: labels of classes, or numbers. Whole numbers are classes
-        unless the forest is a regressor. By default those that ``prox`` was fitted on.
+        Targets of the training samples: class labels or numbers. Integers are classes unless the
+        forest is a regressor. By default, those that ``prox`` was fitted on.
     n : int, default=10
-        How many rows to show; fewer where fewer have a share. With "gradient", of either direction.
+        Largest number of training samples to list. With "gradient", for each direction.
 
     Returns
     -------
     PredictionExplanation or ScoreExplanation
-        Rows, shares and the prediction; with "gradient" rows, contributions and the score. Print
-        it, or use its ``to_frame()``.
+        The listed training samples and the prediction, or the score with "gradient". Print it, or
+        call its ``to_frame()``.
 
     Raises
     ------
     ValueError
-        Where the sample has no proximity to any training row, so that there is no prediction.
+        If the sample has no proximity to any training sample, so that there is no prediction.
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.ensemble import RandomForestClassifier
     >>> from leafkernel import ForestProximity
-    >>> from leafkernel.tasks.explanation import explain_prediction
+    >>> from leafkernel.tasks import explain_prediction
     >>> data = load_iris()
     >>> prox = ForestProximity(RandomForestClassifier(100, random_state=0))
     >>> prox = prox.fit(data.data, data.target_names[data.target])
     >>> explain_prediction(prox, [6.1, 2.8, 4.9, 1.7], n=3)
     Prediction for a new sample: virginica 60.0%, versicolor 40.0%
-    Made by 100 training rows, of which these 3 make up 21.8%:
+    Based on 100 training rows. These 3 have a share of 21.8%:
       row  share       class
        77   8.5%  versicolor
       123   7.6%   virginica
       127   5.7%   virginica
 
-    A boosted model:
+    The score of a boosted model:
 
     >>> from sklearn.ensemble import GradientBoostingClassifier
     >>> model = GradientBoostingClassifier(random_state=0)
@@ -208,11 +227,11 @@ def explain_prediction(
     >>> explain_prediction(prox, [6.1, 2.8, 4.9, 1.7], n=2)
     A new sample, class True: score -0.470 = base -0.693 + 0.223 from 150 rows
     Probability of True 38.5%; 33.3% with the base score alone
-    50 rows push it up, by 5.817 in all. The 2 largest make up 51.3% of that:
+    50 rows push it up, by 5.817 in total. The 2 largest add up to 51.3% of this:
       row     adds  probability  class
       106   +2.335       +32.8%   True
       126  +0.6513       +13.9%   True
-    100 rows push it down, by 5.593 in all. The 2 largest make up 69.1% of that:
+    100 rows push it down, by 5.593 in total. The 2 largest add up to 69.1% of this:
       row    adds  probability  class
        77  -2.102       -45.2%  False
        83  -1.764       -40.0%  False
@@ -221,7 +240,9 @@ def explain_prediction(
     n = check_count("n", n)
     if (x is None) == (row is None):
         given = "neither" if x is None else "both"
-        raise ValueError(f"give x, a new sample, or row, a training sample; got {given}.")
+        raise ValueError(
+            f"pass either x (a new sample) or row (a training sample); got {given} of them."
+        )
     if prox.scheme_.signed:
         return explain_score(prox, x, row, y, n)
     if row is not None:
@@ -259,28 +280,29 @@ def explain_prediction(
 
 
 def _model_prediction(prox: ForestProximity, x: Any, classes: Array | None) -> Any:
-    """Return what the model predicts for a new sample; None where it is not known."""
+    """Return the prediction of the model for a new sample; None if unknown."""
     method = "predict" if classes is None else "predict_proba"
     if x is None or not hasattr(prox.forest_, method):
         return None
     try:
         predicted = getattr(prox.forest_, method)(as_one_row(x, "x"))
-    except ValueError:  # it was fitted again since, on other columns
+    except ValueError:  # the model was fitted again on other columns
         return None
     found = np.asarray(predicted, dtype=np.float64).ravel()
     if classes is None:
         return float(found[0]) if len(found) == 1 else None
-    # Some libraries have codes for the classes, in the same order.
+    # Some libraries use codes for the classes, in the same order.
     return found if len(found) == len(classes) else None
 
 
 def _no_mass(query: Query) -> str:
     if query.row is None:
         return (
-            "the new sample has no proximity to any training row: it shares no leaf with one that "
-            "counts there, so nothing made its prediction; try weight_scheme='uniform'."
+            "x has no proximity to any training row, so there is no prediction to explain. Try "
+            "weight_scheme='uniform'."
         )
     return (
-        f"{query.label} has no proximity to any training row, so nothing made its prediction: with "
-        "out-of-bag schemes that is a row which every tree drew; grow more trees, or pass it as x."
+        f"{query.label} has no proximity to any other training row, so there is no prediction to "
+        "explain. With out-of-bag schemes, this happens if the row is in bag in every tree. Use "
+        "more trees, or pass the row as x."
     )

@@ -1,4 +1,4 @@
-"""Which features decide what a sample is similar to."""
+"""Local importance: which features determine the neighbors of a sample."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from leafkernel.tasks._paths import TreePaths, read_trees
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
 
-# Rows whose importances are added up at once, so that what is made on the way stays in cache.
+# Number of rows in a block, so that temporary arrays stay in cache.
 _ROWS_AT_ONCE = 1 << 12
 
 
@@ -32,52 +32,56 @@ def local_importance(
     normalize: bool = True,
     as_frame: bool = False,
 ) -> Any:
-    r"""Return how much each feature decides what a sample is similar to.
+    r"""Return the importance of each feature for the similarities of each sample.
 
-    A split takes the n training samples at its node to n′ in the child on the sample's path, and so
-    gives log₂(n / n′) bits, which count for the feature that it splits on. A sample's importances
-    are the mean of its bits over the trees, each weighted by the proximity that the sample has
-    through it:
+    Use it to see which features determine the neighbors of a single sample. Compare
+    ``feature_importances_`` of a forest, which is a single number for each feature.
+
+    Consider a split on the path of a sample, with n training samples at its node and n′ in the
+    child. It has log₂(n / n′) bits, which count for the feature of the split. The importance of a
+    feature is the mean of its bits over the trees, weighted by the total proximity of the sample in
+    each tree:
 
     .. math:: \frac{\sum_t m_t(x)\, \mathrm{bits}_{t f}(x)}{\sum_t m_t(x)}, \qquad
               m_t(x) = q_t(x) \sum_{x' \in \ell_t(x)} w_t(x')
 
-    Fully grown trees also split on noise, deep in the tree. So by default the bits of a split count
-    with the share of the target's variance that it explains beyond chance.
+    The deep splits of fully grown trees are often on noise. By default, the bits of a split are
+    therefore multiplied by the share of the target's variance that it explains beyond chance.
 
     Parameters
     ----------
     prox : ForestProximity
-        A fitted proximity of a forest that tells its splits: of scikit-learn, LightGBM, XGBoost or
-        CatBoost.
+        A fitted proximity of a forest whose splits can be read: from scikit-learn, LightGBM,
+        XGBoost or CatBoost.
     X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
-        New samples. By default the training samples, compared using their out-of-bag trees.
+        Samples, treated as new data. If None, the training samples, compared using their
+        out-of-bag trees if the scheme uses them.
     y : array-like of shape (n,), default=None
-        Targets of the training samples. By default those that ``prox`` was fitted on.
+        Targets of the training samples. By default, those that ``prox`` was fitted on.
     splits : {"auto", "target", "all"}, default="auto"
-        How much a split counts. "target": its bits, times the share of the variance of the target
-        that it explains at its node, less what the best split on noise would: ln(n p) / n for n
-        training samples and p features.
-        "all": its bits, whatever they say about the target; they add up to log₂(n_root / n_leaf).
-        "auto" is "target", or "all" if there are no targets.
+        The weight of a split. "target" uses the share of the target's variance that the split
+        explains at its node, minus the share that the best split on noise would explain,
+        ln(n p) / n for n training samples and p features. "all" gives all splits the same weight,
+        so that the bits of a path add up to log₂(n_root / n_leaf). "auto" is "target", or "all" if
+        there are no targets.
     normalize : bool, default=True
         Whether to divide each row by its sum. Otherwise the importances are in bits.
     as_frame : bool, default=False
-        Whether to return a pandas data frame, with the names of the features as columns and the
-        labels of the samples as the index.
+        Whether to return a pandas data frame, with feature names as columns and the labels of the
+        samples as the index.
 
     Returns
     -------
     ndarray of float64 of shape (m, n_features), or pandas.DataFrame
-        The importances; behind a pipeline, of the features that reach the forest. A row without any
-        proximity is NaN, with a warning; one that no split parts from others, or none beyond
-        chance, is zero.
+        The importances. For a pipeline, the features are those that reach the forest. A row is NaN,
+        with a warning, if the sample has no proximity. It is zero if no split has a positive
+        weight.
 
     Notes
     -----
-    A training sample is not its own neighbor, whatever ``diagonal`` says. For "oob" the weights are
-    those before the division by shared counts.
-    Nodes are counted by the training samples of ``prox``; an empty one counts as half a sample.
+    A training sample is never its own neighbor here, whatever ``diagonal`` is. For "oob", the
+    weights are those before the division by shared counts. Nodes are counted with the training
+    samples of ``prox``. An empty node counts as half a sample.
 
     Examples
     --------
@@ -113,7 +117,7 @@ def local_importance(
             query.in_groups(groups), kernel.reference.in_groups(groups), strict=True
         ):
             in_leaf = np.bincount(theirs.leaf, theirs.weight, minlength=end - begin)[ours.leaf]
-            # No sample is its own neighbor.
+            # A training sample is not its own neighbor.
             others = in_leaf if samples is not None else in_leaf - theirs.weight
             weights += np.bincount(ours.row, ours.weight * others, minlength=len(leaf))
         mass += weights
@@ -133,8 +137,8 @@ def local_importance(
     empty = mass == 0
     if empty.any():
         warn(
-            f"{int(empty.sum())} of {len(mass)} rows have no proximity to any training sample; "
-            "their importances are NaN."
+            f"{int(empty.sum())} of {len(mass)} samples have no proximity to any training sample. "
+            "Their importances are NaN."
         )
     divisor = total.sum(axis=1) if normalize else mass
     divisor[divisor == 0] = 1
@@ -147,7 +151,7 @@ def local_importance(
 
 
 def _standardized(prox: ForestProximity, y: Any) -> Doubles:
-    """Return the targets as numbers: an indicator for each class, or columns of equal spread."""
+    """Return the targets as numbers: class indicators, or standardized columns."""
     targets = np.asarray(targets_of(prox, y))
     if targets.ndim == 2 and targets.shape[1] > 1:
         values = check_values(targets, prox.n_samples_fit_)
@@ -160,7 +164,7 @@ def _standardized(prox: ForestProximity, y: Any) -> Doubles:
 
 
 def _sums_in_leaves(target: Doubles, leaf: Array, n_leaves: int) -> tuple[Doubles, Doubles]:
-    """Return the sums of targets and of their squares over the training samples of each leaf."""
+    """Return the sums of the targets and of their squares in each leaf."""
     columns = [np.bincount(leaf, column, minlength=n_leaves) for column in target.T]
     squares = np.asarray(np.bincount(leaf, (target**2).sum(axis=1), minlength=n_leaves))
     return np.column_stack(columns), squares.astype(np.float64)

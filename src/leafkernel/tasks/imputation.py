@@ -1,4 +1,4 @@
-"""Missing values from the values of similar training samples."""
+"""Impute missing values from similar training samples."""
 
 from __future__ import annotations
 
@@ -36,89 +36,93 @@ from leafkernel.tasks._known_values import CategoryRule, Floats, Known, Mask
 class ProximityImputer(ProximityTask, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     r"""Fill in missing values from similar training samples.
 
-    Start from each column's median (numbers) or mode (categories). In each iteration, train a
-    forest for each column with missing values: it predicts the column from the other columns and
-    the targets, where the column is present. Then give every missing value the mean of the present
-    values, weighted by proximity, or the category with the largest total proximity:
+    Use it for tables with numbers and categories whose columns depend on each other.
+
+    Imputation starts from the median (numbers) or the mode (categories) of each column. Each
+    iteration trains a forest for each column with missing values. The forest predicts the column
+    from the other columns and the targets. A missing number gets the mean of the present values,
+    weighted by proximity. A missing category gets the category with the largest total proximity.
 
     .. math:: \hat x_{ij} = \frac{\sum_{k:\, x_{kj} \text{ present}} P_{ik}\, x_{kj}}
                                  {\sum_{k:\, x_{kj} \text{ present}} P_{ik}}
 
-    With the default scheme "gap" these are the predictions of that forest, as in R's missForest. P
-    is never formed, and values that are present are never changed.
+    With the default scheme "gap", these are the predictions of the forest, as in R's missForest.
+    The matrix P is not built, and present values are never changed.
 
     Parameters
     ----------
     proximity : ForestProximity, forest, scheme or None, default=None
-        The weight scheme of the similarity, "gap" by default. If a forest or a proximity is given
-        instead, it is trained on the targets in every iteration, and fills all columns, as R's
-        ``rfImpute`` does. It must not be fitted. "oob" is the scheme of ``rfImpute``. One forest is
-        faster than one for each column, but usually less accurate: see Notes.
+        The weight scheme, "gap" by default. If it is an unfitted forest or proximity instead, a
+        single forest is trained on the targets in each iteration and fills all columns, as in R's
+        ``rfImpute``. (The scheme of ``rfImpute`` is "oob".) This is faster than a forest for each
+        column, but usually less accurate. See Notes.
     categorical_features : array-like of bool, int or str, default=None
-        Columns to take as categories, as a mask, as positions or as names. In data frames, those
-        that hold text, objects, booleans or categories always are.
+        Categorical columns, as a mask, positions or names. In data frames, columns of text,
+        objects, booleans and categories are always categorical.
     category_rule : {"total", "mean"}, default="total"
-        Which category a missing value gets: that of most proximity in total, Breiman's weighted
-        frequency, or that of most on average over its samples, as in ``rfImpute``, which prefers
-        rare categories. Ties go to the first category.
+        How to choose a category. "total" takes the category with the largest total proximity
+        (Breiman's weighted frequency). "mean" takes the largest mean proximity over the samples of
+        the category, as in ``rfImpute``, which favors rare categories. Ties go to the first
+        category.
     max_iter : int, default=5
-        Most iterations, in :meth:`fit` and in :meth:`transform`.
+        Largest number of iterations, in ``fit`` and in ``transform``.
     tol : float, default=1e-3
-        Stop when the filled values change by no more than this on average: numbers by
-        the difference over the standard deviation of the column's present values, categories by
-        0 or 1. Use 0 to always do ``max_iter`` iterations.
+        Stop when the mean change of the filled values is at most this. The change of a number is
+        the difference divided by the standard deviation of the column, and the change of a category
+        is 0 or 1. Use 0 to always run ``max_iter`` iterations.
     n_estimators : int, default=100
-        Trees of each default forest.
+        Number of trees of each default forest.
     n_jobs : int, default=None
-        Threads, where ``proximity`` does not say.
+        Number of threads; -1 uses all cores. Ignored if ``proximity`` is a
+        ``ForestProximity``, which has its own ``n_jobs``.
     random_state : int or RandomState, default=None
-        Seed of the default forests. It is drawn once, so that all iterations grow their trees from
-        the same seed and differ only as far as the filled values do.
+        Seed of the default forests. All iterations use the same seed, so that they differ only in
+        the filled values.
 
     Attributes
     ----------
     proximity_ : ForestProximity
-        The proximity of the last iteration, if a forest or a proximity was given.
+        The proximity of the last iteration, if ``proximity`` is a forest or a proximity.
     proximities_ : dict of int to ForestProximity
-        Otherwise, for each column with missing values, the proximity that ``transform`` uses.
+        Otherwise, the proximity that ``transform`` uses for each column with missing values.
     statistics_ : ndarray of object of shape (n_features,)
         Median or mode of each column.
     is_categorical_ : ndarray of bool of shape (n_features,)
-        Which columns are categories.
+        Mask of the categorical columns.
     n_iter_ : int
-        Iterations done by fit.
+        Number of iterations of ``fit``.
     changes_ : ndarray of shape (n_iter_,)
-        How much each iteration changed the values filled in, in the units of ``tol``.
+        Mean change of the filled values in each iteration, as defined for ``tol``.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str
-        Their names, where X has string column names.
+        Column names, if X has string column names.
 
     Notes
     -----
     ``fit_transform(X, y)`` uses the targets of the training samples. ``transform(X)`` treats X as
-    new data: it starts from the medians and modes, and uses forests that do not see the targets. So
-    it fills in other values (as :class:`~sklearn.preprocessing.TargetEncoder` encodes differently).
-    Since y helps to fill in the training samples, judge a model by samples that were held out of
-    the fit of both. If a column was complete in fit but is missing in X, ``transform`` trains its
-    forest.
+    new data. It starts from the medians and modes, and uses forests that do not see the targets.
+    So the two give different results for the same samples, as scikit-learn's ``TargetEncoder``
+    does. The targets influence the filled values of the training samples. Therefore evaluate a
+    model on samples that were not used to fit the imputer or the model. If a column of X has
+    missing values but was complete in ``fit``, ``transform`` trains a forest for it.
 
-    A single forest for the targets, as in ``rfImpute``, has two weaknesses. Its trees split on the
-    filled values, so samples whose category was filled with the mode are sent to the samples that
-    have it, and keep it. And it looks at other columns only as far as they predict the targets.
+    A single forest for the targets, as in ``rfImpute``, has two weaknesses. First, its trees split
+    on filled values: samples that were filled with the mode are routed to samples with this
+    category, and keep it. Second, it uses other columns only if they predict the targets.
 
-    A value is missing if it is NaN, None, NA or NaT, or text that stands for it, such as "NA",
-    "None" or "?". :meth:`fit` warns about such text.
+    A value is missing if it is NaN, None, NA, NaT, or a text such as "NA", "None" or "?". ``fit``
+    warns about such texts.
 
-    The output has the type of the input: arrays, or pandas or polars data frames with their types,
-    categories and index. Columns of integers are filled with whole numbers. So are columns of
-    floats in pandas that have gaps and otherwise whole numbers, because pandas makes floats of
-    integers with gaps. A category that fit has not seen is
-    treated as missing when it is passed through the trees, and stays. With a given forest, a
-    missing value may have no proximity to any sample where the column is present. It gets the
-    median or mode, with a warning; larger leaves help. Columns with many categories are slow: each
-    category takes a column of sums. A forest for a column learns from at most 10,000 samples, drawn
-    at random.
+    The output has the type of the input: an array, or a pandas or polars data frame with its types,
+    categories and index. Integer columns are filled with whole numbers. So are float columns of
+    pandas with missing values and otherwise whole numbers, because pandas converts integers with
+    missing values to floats.
+
+    A category that did not occur in ``fit`` is kept, but trees see it as missing. If ``proximity``
+    is a forest, a missing value may have no proximity to any sample in which the column is present.
+    It gets the median or mode, with a warning. Larger leaves help. Columns with many categories are
+    slow. The forest of a column is trained on at most 10,000 samples, drawn at random.
 
     References
     ----------
@@ -131,7 +135,7 @@ class ProximityImputer(ProximityTask, OneToOneFeatureMixin, TransformerMixin, Ba
     --------
     >>> import numpy as np
     >>> from sklearn.datasets import load_iris
-    >>> from leafkernel.tasks.imputation import ProximityImputer
+    >>> from leafkernel.tasks import ProximityImputer
     >>> X, y = load_iris(return_X_y=True)
     >>> holes = X.copy()
     >>> holes[::10, 2] = np.nan
@@ -174,72 +178,72 @@ class ProximityImputer(ProximityTask, OneToOneFeatureMixin, TransformerMixin, Ba
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> ProximityImputer:  # type: ignore[override]
-        """Learn from training samples with missing values.
+        """Fit the imputer to training samples with missing values.
 
         Parameters
         ----------
         X : {array-like, dataframe} of shape (n, n_features)
-            Training samples, with NaN, None or NA where a value is missing.
+            Training samples. Missing values are NaN, None or NA.
         y : array-like of shape (n,) or (n, n_outputs), default=None
-            Targets, classes or numbers, none of them missing.
+            Targets, without missing values.
 
         Returns
         -------
         ProximityImputer
-            Itself, fitted.
+            The fitted imputer.
         """
         self._fit(X, y)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """Learn from training samples, and return them with their missing values filled in.
+        """Fit the imputer, and return the training samples with missing values filled in.
 
-        Not what ``fit(X, y).transform(X)`` gives: see Notes in the class.
+        The result differs from ``fit(X, y).transform(X)``, see Notes of the class.
 
         Parameters
         ----------
         X : {array-like, dataframe} of shape (n, n_features)
-            Training samples, with NaN, None or NA where a value is missing.
+            Training samples. Missing values are NaN, None or NA.
         y : array-like of shape (n,) or (n, n_outputs), default=None
-            Targets, classes or numbers, none of them missing.
+            Targets, without missing values.
 
         Returns
         -------
         {ndarray, dataframe} of shape (n, n_features)
-            X, completed.
+            X without missing values.
         """
         return self._completed(*self._fit(X, y))
 
     def transform(self, X: Any) -> Any:
-        """Fill in the missing values of samples, all taken as unseen.
+        """Fill in the missing values of new samples.
 
         Parameters
         ----------
         X : {array-like, dataframe} of shape (m, n_features)
-            Samples, with NaN, None or NA where a value is missing.
+            Samples, treated as new data. Missing values are NaN, None or NA.
 
         Returns
         -------
         {ndarray, dataframe} of shape (m, n_features)
-            X, completed.
+            X without missing values.
         """
         check_is_fitted(self, "changes_")
         table = read_table(X, mixed=self.categorical_features is not None, estimator=self)
         check_columns(self, X, reset=False)
         values, missing = self._schema.encode(table)
-        rows = np.isnan(values).any(axis=1)  # missing values, and categories unknown to fit
+        rows = np.isnan(values).any(axis=1)  # missing values and unknown categories
         if rows.any():
             values[rows] = self._fill_new(values[rows])
         return self._completed(table, values, missing)
 
     def _fill_new(self, values: Floats) -> Floats:
-        """Return new samples, shape (m, d), without gaps."""
+        """Return new samples without missing values, shape (m, d)."""
         filler, gaps = self._filler, np.isnan(values)
         filled = np.where(gaps, filler.known.start[: values.shape[1]], values)
         return self._settle(filler.known, filled, gaps, filler.for_new(gaps))[0]
 
     def _fit(self, X: Any, y: Any) -> tuple[Table, Floats, Mask]:
-        """Fit, and return the training samples, their values as floats, and what was missing."""
+        """Fit; return the training samples, their values as floats, and the missing mask."""
         check_choice("category_rule", self.category_rule, ("total", "mean"))
         check_count("max_iter", self.max_iter)
         if not self.tol >= 0:
@@ -256,9 +260,9 @@ class ProximityImputer(ProximityTask, OneToOneFeatureMixin, TransformerMixin, Ba
         average = filler.for_training(gaps, y)
         filled, changes = self._settle(known, np.where(gaps, known.start, values), gaps, average)
         filler.finish(filled)
-        # Only now does anything change here: a fit that fails leaves an earlier one as it was.
+        # Set attributes only now, so that a failed fit does not change an earlier one.
         check_columns(self, X, reset=True)
-        for name in ("proximity_", "proximities_"):  # of an earlier fit
+        for name in ("proximity_", "proximities_"):  # from an earlier fit
             self.__dict__.pop(name, None)
         if isinstance(filler, TargetForest):
             self.proximity_ = filler.proximity
@@ -277,7 +281,7 @@ class ProximityImputer(ProximityTask, OneToOneFeatureMixin, TransformerMixin, Ba
     def _make_filler(
         self, proximity: ForestProximity, values: Floats, schema: Schema, y: Any
     ) -> tuple[Floats, TargetForest | ColumnForests]:
-        """Return the columns, with targets if forests take them as such, and what fills them."""
+        """Return the columns (with targets if forests use them as features) and the filler."""
         n_categories = [c.n_categories for c in schema.columns]
         if not self._has_default_forests():
             return values, TargetForest(
@@ -309,9 +313,9 @@ class ProximityImputer(ProximityTask, OneToOneFeatureMixin, TransformerMixin, Ba
         forest = unfreeze(proximity.forest)
         if not isinstance(forest, type) and (is_fitted(proximity) or is_fitted_forest(forest)):
             raise ValueError(
-                "ProximityImputer trains its forest anew in every iteration, so it needs one that "
-                f"is not fitted and has fit and get_params; got {type(forest).__name__}, which is "
-                "fitted or lacks them; give sklearn.base.clone(forest), or only a weight scheme."
+                "proximity must not be fitted, because ProximityImputer trains the forest in each "
+                f"iteration; got {type(forest).__name__}, which is fitted or has no fit and "
+                "get_params. Pass sklearn.base.clone(forest), or only a weight scheme."
             )
         if self._has_default_forests():
             seed = self.random_state
@@ -327,7 +331,7 @@ class ProximityImputer(ProximityTask, OneToOneFeatureMixin, TransformerMixin, Ba
         gaps: Mask,
         average: Average,
     ) -> tuple[Floats, list[float]]:
-        """Fill the gaps by averages until they change no more; return all changes on the way."""
+        """Fill missing values with averages until they converge; return the changes too."""
         columns = np.flatnonzero(gaps.any(axis=0))
         inside = gaps[:, columns]
         changes: list[float] = []
@@ -341,8 +345,8 @@ class ProximityImputer(ProximityTask, OneToOneFeatureMixin, TransformerMixin, Ba
         if without.any():
             warn(
                 f"{int(without.sum())} of {int(gaps.sum())} missing values have no proximity to "
-                "any training sample where the column is present; they get the column's median or "
-                "mode. More trees, or larger leaves (min_samples_leaf), make this rare."
+                "any training sample in which the column is present. They get the median or mode "
+                "of the column. Use more trees or larger leaves (min_samples_leaf) to avoid this."
             )
         return filled, changes
 
@@ -369,6 +373,6 @@ def _refuse_empty_columns(schema: Schema, missing: Mask) -> None:
     empty = np.flatnonzero(missing.all(axis=0))
     if len(empty):
         raise ValueError(
-            f"no value is present in {shorten([schema.columns[j].label for j in empty])}, so there "
-            "is nothing to learn from; drop what is all missing."
+            f"X has no values in {shorten([schema.columns[j].label for j in empty])}. Drop columns "
+            "in which all values are missing."
         )

@@ -1,4 +1,4 @@
-"""A forest's similarity for learners that take kernels or graphs."""
+"""Proximities as kernels and graphs for other learners."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import ProximityTask, check_similarity
 from leafkernel.tasks._graphs import both_ways, distances
 
-# A diagonal that is lower than the scheme's by less than this is the same.
+# Tolerance for a diagonal that is lower than that of the scheme.
 _ROUNDING = 1e-6
 
 _BOUNDS = (1e-5, 1e5)
 
 
 class _ColumnsOfSamples(ProximityTask, TransformerMixin, BaseEstimator):
-    """A transformer with a column for each training sample."""
+    """A transformer whose output has a column for each training sample."""
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
-        """Return a name for each training sample.
+        """Return the names of the output columns, one for each training sample.
 
         Parameters
         ----------
         input_features : array-like of str, default=None
-            Only checked against the names seen during fit.
+            Only checked against the names seen in ``fit``.
 
         Returns
         -------
@@ -48,21 +48,23 @@ class _ColumnsOfSamples(ProximityTask, TransformerMixin, BaseEstimator):
 
 
 class ProximityKernel(_ColumnsOfSamples):
-    """Rows of P as features, for learners with ``kernel="precomputed"``.
+    """Transform samples to rows of the proximity matrix, for ``kernel="precomputed"``.
 
-    In a Pipeline before ``SVC(kernel="precomputed")``, ``KernelRidge(kernel="precomputed")`` or
-    ``SpectralClustering(affinity="precomputed")``. These hold n² numbers: for more than some 10,000
-    samples use leaf coordinates in a linear model instead, which is the same learner:
+    Use it in a Pipeline before ``SVC(kernel="precomputed")``, ``KernelRidge(kernel="precomputed")``
+    or ``SpectralClustering(affinity="precomputed")``. This builds the full matrix of n² numbers.
+    For more than about 10,000 samples, use leaf coordinates in a linear model, which is equivalent:
     ``make_pipeline(ForestProximity(forest, "kerf"), LinearSVC())``.
 
     Parameters
     ----------
     proximity : ForestProximity, forest, scheme or None, default=None
-        Where the kernel comes from; by default "kerf" on a random forest. "kerf", "uniform",
-        "boosted" and "oob_separable" are positive semidefinite, as these learners require. "gap",
-        "ih", the exact "oob" and ``diagonal="zero"`` are not: with them, ``fit`` warns.
+        The kernel. A forest gets the scheme "kerf", and a scheme gets a random forest. By default,
+        "kerf" with a random forest. "kerf", "uniform", "boosted" and "oob_separable" are positive
+        semidefinite, as these learners require. "gap", "ih", "oob" and ``diagonal="zero"`` are not,
+        and ``fit`` warns about them.
     n_jobs : int, default=None
-        Threads, where ``proximity`` does not say.
+        Number of threads; -1 uses all cores. Ignored if ``proximity`` is a
+        ``ForestProximity``, which has its own ``n_jobs``.
     random_state : int or RandomState, default=None
         Seed of the default forest.
 
@@ -100,15 +102,17 @@ class ProximityKernel(_ColumnsOfSamples):
         if not scheme.symmetric or scheme.divides_by_shared_oob or lowered:
             reason = f"diagonal={proximity.diagonal!r}" if lowered else f"{scheme.name!r}"
             warn(
-                f"the kernel is not positive semidefinite with {reason}: SVC and other kernel "
-                "machines may not converge to a solution. Use 'kerf', 'uniform' or "
-                "'oob_separable', with diagonal='scheme'."
+                f"the kernel is not positive semidefinite with {reason}, so SVC and other kernel "
+                "machines may not converge. Use 'kerf', 'uniform' or 'oob_separable', with "
+                "diagonal='scheme'."
             )
 
     def fit_transform(
         self, X: Any, y: Any = None, sample_weight: Any = None
     ) -> npt.NDArray[np.float64]:
-        """Fit, and return the kernel of the training samples in their training role.
+        """Fit, and return the kernel matrix of the training samples.
+
+        Training samples are compared using their out-of-bag trees if the scheme uses them.
 
         Parameters
         ----------
@@ -117,7 +121,7 @@ class ProximityKernel(_ColumnsOfSamples):
         y : array-like of shape (n,), default=None
             Targets of the forest.
         sample_weight : array-like of shape (n,), default=None
-            Weights for the fit of the forest.
+            Sample weights for fitting the forest.
 
         Returns
         -------
@@ -127,12 +131,12 @@ class ProximityKernel(_ColumnsOfSamples):
         return _dense(self.fit(X, y, sample_weight).proximity_, None)
 
     def transform(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return the kernel between samples, all taken as unseen, and the training samples.
+        """Return the kernel matrix between samples and the training samples.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, dataframe} of shape (m, n_features)
-            Samples.
+            Samples, treated as new data.
 
         Returns
         -------
@@ -144,26 +148,28 @@ class ProximityKernel(_ColumnsOfSamples):
 
 
 class ProximityNeighborsTransformer(_ColumnsOfSamples):
-    """The graph of nearest neighbors, as scikit-learn's ``KNeighborsTransformer`` gives it.
+    """Transform samples to a sparse graph of nearest neighbors.
 
-    In a Pipeline before DBSCAN, TSNE, Isomap, KNeighborsClassifier and others with
-    ``metric="precomputed"``.
+    Use it in a Pipeline before DBSCAN, TSNE, Isomap, KNeighborsClassifier and other estimators with
+    ``metric="precomputed"``, like scikit-learn's ``KNeighborsTransformer``.
 
     Parameters
     ----------
     proximity : ForestProximity, forest, scheme or None, default=None
-        Where the similarity comes from; by default "uniform" on a random forest, or on totally
-        random trees where ``fit`` is given no y.
+        The similarity. A forest gets the scheme "uniform", and a scheme gets a random forest. By
+        default, "uniform" with a random forest. Without y, the default forest has totally random
+        trees.
     n_neighbors : int, default=30
-        Neighbors of each sample.
+        Number of neighbors of each sample.
     mode : {"distance", "proximity"}, default="distance"
-        Whether edges hold 1 - p or p.
+        The values of the graph: distances 1 - p, or proximities p.
     both_ways : bool, default=True
-        Whether the neighbor of a training sample has that sample as its neighbor too. Without,
-        clustering may tear apart samples that are alike, since of many at the same distance only
-        the first are neighbors.
+        Whether to make the graph of the training samples symmetric. If False, clustering may
+        separate similar samples, because only the first of many neighbors at the same distance
+        are in the graph.
     n_jobs : int, default=None
-        Threads, where ``proximity`` does not say.
+        Number of threads; -1 uses all cores. Ignored if ``proximity`` is a
+        ``ForestProximity``, which has its own ``n_jobs``.
     random_state : int or RandomState, default=None
         Seed of the default forest.
 
@@ -213,7 +219,9 @@ class ProximityNeighborsTransformer(_ColumnsOfSamples):
 
     def _learn(self, proximity: ForestProximity, y: Any) -> None:
         if proximity.n_samples_fit_ < 2:
-            raise ValueError("a graph needs at least 2 training samples; got n_samples=1.")
+            raise ValueError(
+                "X must have at least 2 training samples for a graph; got n_samples=1."
+            )
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> csr_array:
         """Fit, and return the graph of the training samples.
@@ -225,22 +233,22 @@ class ProximityNeighborsTransformer(_ColumnsOfSamples):
         y : array-like of shape (n,), default=None
             Targets of the forest.
         sample_weight : array-like of shape (n,), default=None
-            Weights for the fit of the forest.
+            Sample weights for fitting the forest.
 
         Returns
         -------
         csr_array of shape (n, n)
-            The graph; with distances, each sample is its own first neighbor.
+            The graph. With distances, each sample is its own first neighbor.
         """
         return self.fit(X, y, sample_weight)._graph(None)
 
     def transform(self, X: Any) -> csr_array:
-        """Return the graph from samples, all taken as unseen, to the training samples.
+        """Return the graph from samples to the training samples.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, dataframe} of shape (m, n_features)
-            Samples.
+            Samples, treated as new data.
 
         Returns
         -------
@@ -258,28 +266,28 @@ class ProximityNeighborsTransformer(_ColumnsOfSamples):
         graph = both_ways(self.proximity_.kneighbors_graph(n_neighbors=k))
         if self.mode == "proximity":
             return graph
-        # By growing distance, as scikit-learn wants its neighbors; SciPy must know that columns
-        # are in no order then.
+        # scikit-learn requires neighbors sorted by distance. Build a new array, so that SciPy does
+        # not assume sorted columns.
         sorted_ = sort_graph_by_row_values(distances(graph), warn_when_not_sorted=False)
         return csr_array((sorted_.data, sorted_.indices, sorted_.indptr), shape=graph.shape)
 
 
 class ForestKernel(Kernel):
-    """A forest's similarity as the covariance of a Gaussian process: ``signal * P + noise * I``.
+    """Use proximities as the covariance of a Gaussian process: ``signal * P + noise * I``.
 
-    The process learns both factors. The noise matters: targets differ among samples that share
-    their leaves in all trees, and without noise the process has to reproduce all of them.
+    Use it to get means and standard deviations for new samples if an RBF kernel fits badly, for
+    example with jumps, irrelevant features or features of different scales. It can be added to and
+    multiplied with other kernels of scikit-learn.
 
-    Use it to get a mean and a standard deviation for new samples where an RBF kernel fits badly:
-    jumps, irrelevant columns, columns of different scales. It multiplies and adds with
-    scikit-learn's other kernels.
+    The Gaussian process learns both factors. The noise is necessary, because samples that share
+    their leaves in all trees can have different targets.
 
     Parameters
     ----------
     prox : ForestProximity
-        A fitted proximity with a symmetric scheme that needs no in-bag weights, such as "uniform"
-        or "kerf": it must be the same function for training and new samples. The kernel is the
-        scheme's formula, whatever ``diagonal`` says.
+        A fitted proximity. Its scheme must be symmetric and must not use in-bag weights, such as
+        "uniform" or "kerf", so that training samples and new samples have the same kernel. The
+        parameter ``diagonal`` is ignored.
     signal : float, default=1.0
         Factor of the proximity.
     noise : float, default=1.0
@@ -287,10 +295,10 @@ class ForestKernel(Kernel):
 
     Notes
     -----
-    Choose a forest that knows little about the targets that the process is fitted on, such as extra
-    trees with few features and large leaves (see Examples). A default random forest separates the
-    samples by their targets, noise included; the process then finds almost no noise, and its
-    standard deviations are too small. docs/answers.md has the numbers.
+    Choose a forest that depends little on the targets of the Gaussian process, such as extra trees
+    with few features and large leaves (see Examples). A default random forest separates samples by
+    their targets, including noise. The process then finds almost no noise, and its standard
+    deviations are too small. See docs/answers.md for numbers.
 
     Examples
     --------
@@ -316,18 +324,18 @@ class ForestKernel(Kernel):
 
     @property
     def hyperparameter_signal(self) -> Hyperparameter:
-        """The factor of the proximity, as scikit-learn describes what is learned."""
+        """The factor of the proximity, as a hyperparameter of scikit-learn."""
         return Hyperparameter("signal", "numeric", _BOUNDS)
 
     @property
     def hyperparameter_noise(self) -> Hyperparameter:
-        """The variance of the noise."""
+        """The variance of the noise, as a hyperparameter of scikit-learn."""
         return Hyperparameter("noise", "numeric", _BOUNDS)
 
     def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:  # noqa: FBT001, FBT002 - as scikit-learn calls it
-        """Return the kernel between X and Y, shape (n_X, n_Y), and its gradient.
+        """Return the kernel between X and Y, shape (n_X, n_Y), and optionally its gradient.
 
-        Without Y, samples are compared with themselves, and the diagonal holds the noise.
+        If Y is None, it is X, and the diagonal includes the noise.
         """
         prox = self._checked()
         left = prox.query_map(X)
@@ -337,22 +345,22 @@ class ForestKernel(Kernel):
             return kernel
         noise = self.noise * np.eye(len(kernel))
         if eval_gradient:
-            # By the logarithm of each hyperparameter, in the order of their names.
+            # The gradient by the logarithm of each hyperparameter, sorted by name.
             return kernel + noise, np.dstack([noise, kernel])
         return kernel + noise
 
     def diag(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return the kernel of each sample with itself, noise included, shape (n_X,)."""
+        """Return the diagonal of the kernel of X, including the noise, shape (n_X,)."""
         coordinates = self._checked().query_map(X)
         squares = np.asarray(coordinates.multiply(coordinates).sum(axis=1), np.float64).ravel()
         return np.asarray(self.signal * squares + self.noise)
 
     def is_stationary(self) -> bool:
-        """Return False: the kernel is not a function of X - Y."""
+        """Return False, because the kernel is not a function of X - Y."""
         return False
 
     def __sklearn_clone__(self) -> ForestKernel:
-        # Processes clone their kernel before they use it. The clone keeps the fit, as it is now.
+        # A Gaussian process clones its kernel. The clone must keep the fitted proximity.
         return ForestKernel(copy(self.prox), self.signal, self.noise)
 
     def __repr__(self) -> str:
@@ -360,12 +368,13 @@ class ForestKernel(Kernel):
         return f"ForestKernel({prox}, signal={self.signal:.3g}, noise={self.noise:.3g})"
 
     def _checked(self) -> ForestProximity:
-        """Return the proximity, if it can be a covariance."""
+        """Return the proximity, or raise an error if it is not a covariance."""
         prox = check_similarity(self.prox, "ForestKernel")
         if not prox.scheme_.symmetric or "in_bag" in prox.scheme_.needs:
             raise ValueError(
-                f"weight_scheme={prox.scheme_.name!r} is no covariance: it is not one symmetric "
-                "function of training and new samples; use 'kerf' or 'uniform'."
+                f"weight_scheme={prox.scheme_.name!r} is not a covariance, because it is not "
+                "symmetric or differs for training samples and new samples. Use 'kerf' or "
+                "'uniform'."
             )
         return prox
 

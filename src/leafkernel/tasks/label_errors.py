@@ -1,4 +1,4 @@
-"""Labels that are probably wrong: those that similar training samples do not support."""
+"""Find labels that are probably wrong, because similar training samples have other labels."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from leafkernel.tasks._base import (
 
 Doubles = npt.NDArray[np.float64]
 
-# This part of all pairs of a sample and a wrong class has the smallest shares. How often such a
-# class is the label all the same tells how many labels are wrong.
+# Consider this share of all pairs of a sample and another class, those with the smallest class
+# shares. How often the class is still the label tells how many labels are wrong.
 _CERTAIN = 0.5
 _FEWEST_PAIRS = 30
 _MOST_SHOWN = 10
@@ -32,27 +32,42 @@ _MOST_SHOWN = 10
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LabelErrors:
-    """Training samples whose labels are probably wrong, the most suspicious first. Print it.
+    """Training samples whose labels are probably wrong, returned by ``find_label_errors``.
+
+    Print it to see the samples with the highest scores.
 
     Attributes
     ----------
     rows : ndarray of int64 of shape (k,)
-        Positions of the samples, by falling score.
+        Positions of the samples, the highest score first.
     row_labels : ndarray of shape (k,)
-        Their labels in the index of the data frame, or their positions if there was none.
+        Their labels in the index of the training data frame, or their positions.
     labels, suggested : ndarray of shape (k,)
-        Their labels, and the label that similar samples have.
+        Their labels, and the most frequent other label of similar samples.
     scores : ndarray of float64 of shape (n,)
-        For every training sample, the share of its similarity that falls on samples with another
-        label: from 0 to 1, larger for wrong labels.
+        For each training sample, the share of its proximity to samples with other labels: from 0 to
+        1, higher for wrong labels.
     probabilities : ndarray of float64 of shape (n,)
-        For every training sample, the estimated probability that its label is wrong.
+        For each training sample, the estimated probability that its label is wrong.
     threshold : float
-        The smallest score among ``rows``, or 1 if no row is reported.
+        The smallest score among ``rows``, or 1 if there are no rows.
     false_discovery_rate : float
-        The estimated share of ``rows`` whose labels are right.
+        The estimated share of ``rows`` whose labels are correct.
     expected_errors : float
         The estimated number of wrong labels among all training samples.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from leafkernel import ForestProximity
+    >>> from leafkernel.tasks import find_label_errors
+    >>> X, y = load_iris(return_X_y=True)
+    >>> y[3] = 1
+    >>> prox = ForestProximity(RandomForestClassifier(random_state=0)).fit(X, y)
+    >>> errors = find_label_errors(prox)
+    >>> 3 in errors.rows, errors.scores.shape
+    (True, (150,))
     """
 
     rows: npt.NDArray[np.int64]
@@ -66,12 +81,12 @@ class LabelErrors:
     expected_errors: float
 
     def to_frame(self) -> Any:
-        """Return the suspicious samples as a table.
+        """Return the samples whose labels are probably wrong as a data frame.
 
         Returns
         -------
         pandas.DataFrame
-            One line for each, with its label in your data frame as the index.
+            One row for each sample, with its label in the training data frame as the index.
         """
         columns = {
             "position": self.rows,
@@ -86,14 +101,14 @@ class LabelErrors:
         n = len(self.scores)
         n_wrong = len(self.rows)
         if not n_wrong:
-            return f"None of {n} labels looks wrong."
+            return f"None of the {n} labels looks wrong."
         right = self.false_discovery_rate * n_wrong
         lines = [
-            f"{n_wrong} of {n} labels look wrong. About {right:.0f} of them are right all the "
-            "same; more, if classes overlap.",
+            f"{n_wrong} of {n} labels look wrong. About {right:.0f} of them are probably correct, "
+            "or more if classes overlap.",
             *(
-                f"  row {label_text(name)}: labeled {label}, but {self.scores[row]:.0%} of its "
-                f"similarity is to other labels, mostly {other}"
+                f"  row {label_text(name)}: label {label}, but {self.scores[row]:.0%} of its "
+                f"proximity is to rows with other labels, mostly {other}"
                 for row, name, label, other in zip(
                     self.rows[:_MOST_SHOWN],
                     self.row_labels,
@@ -115,36 +130,38 @@ def find_label_errors(
 ) -> LabelErrors:
     r"""Find training samples whose labels are probably wrong.
 
-    Only samples are reported whose similar samples have another label more often. The score of a
-    sample is one minus the share of its proximity that falls on other samples with its label. With
-    "gap" that is one minus the forest's out-of-bag probability of the label.
+    Use it to find annotation errors before you train a final model. It reports samples for which
+    another label is more frequent among similar samples. The score of a sample is one minus the
+    share of its proximity to other samples with the same label. With "gap", this is one minus the
+    out-of-bag probability of the label.
 
     Parameters
     ----------
     prox : ForestProximity
-        A fitted proximity. "gap" is a good choice; all schemes rank about equally well.
+        A fitted proximity. "gap" is a good choice, but other schemes work about equally well.
     y : array-like of shape (n,), default=None
-        Labels of the training samples. By default those that ``prox`` was fitted on.
+        Labels of the training samples. By default, those that ``prox`` was fitted on.
     false_discovery_rate : float, default=0.3
-        The share of right labels to accept among those that are reported. Smaller values report
-        fewer samples.
+        The accepted share of correct labels among the reported ones. Smaller values report fewer
+        samples.
 
     Returns
     -------
     LabelErrors
-        The suspicious samples, and scores and probabilities of all samples.
+        The reported samples, and the scores and probabilities of all samples.
 
     Notes
     -----
-    Probabilities come from two steps. Isotonic regression on all pairs of a sample and a class
-    gives :math:`\eta`, the probability that the class is the label, for each share. The pairs with
-    the smallest shares give the rate :math:`a` at which a label is some wrong class. With the same
-    rate for every class, :math:`\rho = (K - 1)\,a` of all labels are wrong, and
+    The probabilities are estimated in two steps. First, isotonic regression on all pairs of a
+    sample and a class gives :math:`\eta`, the probability that the class is the label, as a
+    function of its share. Second, the pairs with the smallest shares give the rate :math:`a` at
+    which a label is a certain wrong class. If this rate is the same for all K classes, the share of
+    wrong labels is :math:`\rho = (K - 1)\,a`, and
 
     .. math:: P(\text{wrong}) = 1 - \frac{1 - \rho}{\eta} \cdot \frac{\eta - a}{1 - \rho - a}
 
-    The estimate takes every label for wrong that similar samples do not support. Where classes
-    overlap, as they do where no model predicts well, many such labels are right.
+    The estimate assumes that a label is wrong if similar samples do not have it. If classes
+    overlap, so that no model predicts them well, many of these labels are correct.
 
     Examples
     --------
@@ -162,7 +179,7 @@ def find_label_errors(
     accepted = check_share("false_discovery_rate", false_discovery_rate, example=0.3)
     classes, codes = labels_of(prox, y)
     if len(classes) < 2:
-        raise ValueError("find_label_errors needs at least two classes; y holds one.")
+        raise ValueError("y must have at least two classes for find_label_errors; got one.")
     shares = _shares(prox, codes, len(classes))
     everyone = np.arange(len(codes))
     own = shares[everyone, codes]
@@ -170,7 +187,7 @@ def find_label_errors(
     probabilities = _probabilities(shares, codes)
     others = shares.copy()
     others[everyone, codes] = -1.0
-    # Only where similar samples have another label more often.
+    # Only samples for which another label is more frequent among similar samples.
     order = np.lexsort((own, -probabilities))
     order = order[(others.max(axis=1) > own)[order]]
     right = np.cumsum(1.0 - probabilities[order]) / np.arange(1, len(order) + 1)
@@ -192,10 +209,10 @@ def find_label_errors(
 
 
 def _shares(prox: ForestProximity, codes: npt.NDArray[np.intp], n_classes: int) -> Doubles:
-    """Return the share of each class in each training sample's proximity to the others."""
+    """Return the share of each class in the proximity of each training sample to the others."""
     table = indicators(codes, n_classes)
     sums = prox.weighted_sums(table)
-    # A sample that is similar to no other says nothing about its label.
+    # A sample without similar samples gets the class frequencies.
     return weighted_means(sums, sums.sum(axis=1), table.mean(axis=0))
 
 

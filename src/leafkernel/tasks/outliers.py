@@ -1,4 +1,4 @@
-"""Outliers: samples that are similar to few of their own class."""
+"""Find outliers: samples that are unusual for their class or target."""
 
 from __future__ import annotations
 
@@ -32,59 +32,62 @@ _CONVENTIONS = ("auto", *CONVENTIONS, "residual")
 def outlier_scores(
     prox: ForestProximity, y: Any = None, *, X: Any = None, convention: str = "auto"
 ) -> npt.NDArray[np.float64]:
-    r"""Return how much of an outlier each training sample is. Scores above 10 deserve a look.
+    r"""Return an outlier score for each training sample. Scores above 10 deserve a look.
 
-    For classes, the score tells how few samples of its own class a sample is similar to:
+    Use it to find unusual samples. To find wrong labels, use ``find_label_errors``.
+
+    For classes, the score is high if a sample is similar to few samples of its class:
 
     .. math:: \mathrm{raw}_i = \frac{n}{\sum_{j: y_j = y_i} P_{ij}^2}, \qquad
               \mathrm{score}_i = \frac{\mathrm{raw}_i - \mathrm{median}}{1.4826 \cdot \mathrm{MAD}}
 
-    with the median and the MAD over the samples of the class. For numbers, the score tells how far
-    a target lies from the targets of similar samples:
+    The median and the MAD are over the samples of the class. For numbers, the score is high if a
+    target is far from the targets of similar samples:
 
     .. math:: \mathrm{score}_i = \frac{10}{3.5} \cdot
               \frac{d_i}{1.4826 \cdot \mathrm{median}_j\, d_j}, \qquad
               d_i = \min(|y_i - \bar y_i|, |y_i - \tilde y_i|)
 
-    where :math:`\bar y_i` and :math:`\tilde y_i` are the mean and the median of the other targets,
-    weighted by proximity. With "gap" the mean is the forest's out-of-bag prediction. The median
-    keeps a wrong target from spoiling the scores of its neighbors.
-
-    To find wrong labels, use :func:`find_label_errors`, which is made for it.
+    Here :math:`\bar y_i` and :math:`\tilde y_i` are the mean and the median of the other targets,
+    weighted by proximity. With "gap", the mean is the out-of-bag prediction of the forest. With the
+    median, a wrong target does not affect the scores of its neighbors.
 
     Parameters
     ----------
     prox : ForestProximity
         A fitted proximity.
     y : array-like of shape (n,), default=None
-        Targets of the training samples. By default those that ``prox`` was fitted on. Without any,
-        all samples are compared with all; so they are if y holds the same class for all.
+        Targets of the training samples. By default, those that ``prox`` was fitted on. Without
+        targets, or with a single class, each sample is compared with all others.
     X : {array-like, sparse matrix, dataframe} of shape (n, n_features), default=None
-        The training samples. For numbers, give them to find unusual features, too: the score is
-        then the larger of the formula above and of Breiman's score of the features alone, by
-        totally random trees. It is not used for classes.
+        The training samples. Pass them to also find unusual features if targets are numbers. The
+        score is then the maximum of the second formula and of Breiman's score from totally random
+        trees on the features. Ignored for classes.
     convention : {"auto", "breiman", "rfgap", "raw", "residual"}, default="auto"
-        "auto" is "residual" for numbers and "breiman" otherwise. "breiman" is the first formula, as
-        in R's ``outlier``. "rfgap" divides each row of P by its maximum, takes the absolute value,
-        and leaves the 1.4826 out, as the authors of RF-GAP do. "raw" is the raw measure, which
-        compares samples across classes. "residual" is the second formula.
+        The definition of the score.
+
+        - "auto": "residual" for numbers, otherwise "breiman".
+        - "breiman": the first formula, as in R's ``outlier``.
+        - "rfgap": as defined by the authors of RF-GAP. Each row of P is divided by its maximum, the
+          score is the absolute value, and the factor 1.4826 is omitted.
+        - "raw": the raw measure, which can be compared across classes.
+        - "residual": the second formula.
 
     Returns
     -------
     ndarray of shape (n,)
-        Scores, larger for outliers.
+        Scores, higher for outliers.
 
     Notes
     -----
-    P_ii is one under "uniform", "oob" and "boosted", as in R, and the scores equal those of R.
-    Under other schemes it would depend on the sample, and is zero. The raw measure then has no
-    upper end, and scores above 10 continue on a logarithmic scale: 20 stands for 100, 30 for 1000.
-    So do scores of numbers.
+    With "uniform", "oob" and "boosted", P_ii is one, and the scores equal those of R. With other
+    schemes, P_ii would depend on the sample and is set to zero. The raw measure then has no upper
+    bound, and scores above 10 continue on a logarithmic scale: 20 means 100, and 30 means 1000. The
+    same holds for scores of numbers.
 
-    A sum of zero counts as one, as in R, or as half of the smallest other sum where that is less: a
-    sample that is similar to none of its class must not look like a normal one. Where more than
-    half of a class have the same raw measure, the mean absolute deviation takes the place of the
-    MAD, which is zero.
+    A sum of zero counts as one, as in R, or as half of the smallest other sum if this is less.
+    Otherwise a sample without similar samples in its class would look normal. The MAD is zero if
+    more than half of a class have the same raw measure. The mean absolute deviation is then used.
 
     Examples
     --------
@@ -94,7 +97,7 @@ def outlier_scores(
     >>> from leafkernel.tasks import outlier_scores
     >>> X, y = load_iris(return_X_y=True)
     >>> prox = ForestProximity(RandomForestClassifier(random_state=0), "oob").fit(X, y)
-    >>> int(outlier_scores(prox).argmax()) in (70, 83, 106, 119, 133)  # the usual suspects
+    >>> int(outlier_scores(prox).argmax()) in (70, 83, 106, 119, 133)
     True
     >>> X, y = load_diabetes(return_X_y=True)
     >>> y[7] = 900  # far more than any other
@@ -107,7 +110,7 @@ def outlier_scores(
     y = prox.y_ if y is None else y
     if _resolve(convention, prox, y) == "residual":
         if y is None:
-            raise ValueError("convention='residual' needs targets; pass y.")
+            raise ValueError("convention='residual' requires targets. Pass y.")
         scores = residual_scores(prox, y)
         if X is None:
             return scores
@@ -117,20 +120,24 @@ def outlier_scores(
 
 
 class ProximityOutlierDetector(ProximityTask, OutlierMixin, BaseEstimator):
-    """Find samples that are unlike their class or, for numbers, have unlikely targets or features.
+    """Detect outliers: samples that are unusual for their class, or have unusual targets.
+
+    Use it to screen training samples and to score new samples. For scores of training samples only,
+    use ``outlier_scores``.
 
     Parameters
     ----------
     proximity : ForestProximity, forest, scheme or None, default=None
-        Where the similarity comes from. By default "oob" on a random forest, or, if ``fit`` is
-        given no y, "uniform" on totally random trees.
+        The similarity. A forest gets the scheme "oob", and a scheme gets a random forest. By
+        default, "oob" with a random forest, or "uniform" with totally random trees without y.
     convention : {"auto", "breiman", "rfgap", "raw", "residual"}, default="auto"
-        As in :func:`outlier_scores`.
+        The definition of the score, see ``outlier_scores``.
     contamination : "auto" or float, default="auto"
-        Share of the training samples to call outliers. "auto" calls a sample an outlier if it
-        scores above 10, Breiman's rule of thumb.
+        Share of outliers among the training samples. With "auto", samples with scores above 10 are
+        outliers, which is Breiman's rule of thumb.
     n_jobs : int, default=None
-        Threads, where ``proximity`` does not say.
+        Number of threads; -1 uses all cores. Ignored if ``proximity`` is a
+        ``ForestProximity``, which has its own ``n_jobs``.
     random_state : int or RandomState, default=None
         Seed of the default forest.
 
@@ -139,17 +146,17 @@ class ProximityOutlierDetector(ProximityTask, OutlierMixin, BaseEstimator):
     proximity_ : ForestProximity
         The fitted proximity.
     outlier_scores_ : ndarray of shape (n,)
-        Scores of the training samples: :func:`outlier_scores`, with X.
+        Scores of the training samples, as returned by ``outlier_scores`` with X.
     offset_ : float
-        What ``score_samples`` is compared with.
+        Samples whose ``score_samples`` is below the offset are outliers.
 
     Notes
     -----
-    A new sample is compared with the class that its proximities favor. In regression its target is
-    not known, and only its features count. Its score is on the scale of
-    ``outlier_scores_``: of new samples like the training samples, about as many score above any
-    value as of the training samples. A training sample that is passed to :meth:`predict` counts as
-    new, and finds itself among the training samples; :meth:`fit_predict` judges it without itself.
+    A new sample is compared with its most similar class. In regression, its target is unknown, so
+    only its features are used. Scores of new samples are on the scale of ``outlier_scores_``: for
+    new samples from the same distribution, the share of scores above any value is about the same.
+    A training sample that you pass to ``predict`` is treated as new data and is similar to itself.
+    Use ``fit_predict`` to compare training samples only with the others.
 
     Examples
     --------
@@ -218,33 +225,33 @@ class ProximityOutlierDetector(ProximityTask, OutlierMixin, BaseEstimator):
         return {"outliers": f"{outliers:,} (scores above {-self.offset_:.3g})"}
 
     def fit_predict(self, X: Any, y: Any = None, **params: Any) -> npt.NDArray[np.int64]:
-        """Fit, and return -1 for the training samples that are outliers and 1 for the others.
+        """Fit, and return -1 for outliers among the training samples and 1 for the others.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, dataframe} of shape (n, n_features)
             Training samples.
         y : array-like of shape (n,), default=None
-            As in :meth:`fit`.
+            Targets, see ``fit``.
         **params
-            More arguments of :meth:`fit`.
+            Further arguments of ``fit``.
 
         Returns
         -------
         ndarray of int of shape (n,)
-            -1 and 1.
+            -1 for outliers, 1 for others.
         """
         self.fit(X, y, **params)
         return np.where(-self.outlier_scores_ < self.offset_, -1, 1)
 
     def to_frame(self) -> Any:
-        """Return the training samples as a table, the most unusual first.
+        """Return the training samples as a data frame, the highest score first.
 
         Returns
         -------
         pandas.DataFrame
-            One line for each, with its label in your data frame as the index: its position, its
-            score, and whether it is an outlier.
+            One row for each sample, with its label in the training data frame as the index, and
+            columns for its position, its score and whether it is an outlier.
         """
         check_is_fitted(self, "proximity_")
         order = np.argsort(-self.outlier_scores_, kind="stable")
@@ -253,17 +260,27 @@ class ProximityOutlierDetector(ProximityTask, OutlierMixin, BaseEstimator):
         return frame_of(columns, labels_at(self.proximity_.index_, order))
 
     def score_samples(self, X: Any = None) -> npt.NDArray[np.float64]:
-        """Return how normal samples are: the opposite of their outlier scores.
+        """Return the negative outlier scores of samples.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
-            Samples, all taken as unseen; by default the training samples in their training role.
+            Samples, treated as new data. If None, the training samples, compared using their
+            out-of-bag trees if the scheme uses them.
 
         Returns
         -------
         ndarray of shape (m,)
             Scores, lower for outliers.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_wine
+        >>> from leafkernel.tasks import ProximityOutlierDetector
+        >>> X, y = load_wine(return_X_y=True)
+        >>> detector = ProximityOutlierDetector(random_state=0).fit(X[::2], y[::2])
+        >>> detector.score_samples(X[1::2]).shape
+        (89,)
         """
         check_is_fitted(self, "proximity_")
         if X is None:
@@ -277,12 +294,12 @@ class ProximityOutlierDetector(ProximityTask, OutlierMixin, BaseEstimator):
         return -match(self._judge.of_unseen(X), as_new, known)
 
     def decision_function(self, X: Any = None) -> npt.NDArray[np.float64]:
-        """Return ``score_samples(X) - offset_``: negative for outliers.
+        """Return ``score_samples(X) - offset_``, which is negative for outliers.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
-            As in :meth:`score_samples`.
+            Samples, see ``score_samples``.
 
         Returns
         -------
@@ -292,23 +309,23 @@ class ProximityOutlierDetector(ProximityTask, OutlierMixin, BaseEstimator):
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: Any = None) -> npt.NDArray[np.int64]:
-        """Return -1 for outliers and 1 for others.
+        """Return -1 for outliers and 1 for other samples.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
-            As in :meth:`score_samples`.
+            Samples, see ``score_samples``.
 
         Returns
         -------
         ndarray of int of shape (m,)
-            -1 and 1.
+            -1 for outliers, 1 for others.
         """
         return np.where(self.decision_function(X) < 0, -1, 1)
 
 
 def _has_numbers(prox: ForestProximity, y: Any) -> bool:
-    """Return whether targets are numbers, by themselves or because the forest predicts them."""
+    """Return whether targets are numbers, based on their values and on the forest."""
     if y is None:
         return False
     numeric = np.asarray(y).dtype.kind in "uif"
@@ -322,7 +339,7 @@ def _resolve(convention: str, prox: ForestProximity, y: Any) -> str:
 
 
 def _codes_of(prox: ForestProximity, y: Any) -> npt.NDArray[np.intp]:
-    """Return the class of each training sample; one for all where y holds no classes."""
+    """Return the class code of each training sample; zeros if y has no classes."""
     if y is None or _has_numbers(prox, y):
         return np.zeros(prox.n_samples_fit_, dtype=np.intp)
     return labels_of(prox, None if y is prox.y_ else y)[1]
@@ -330,7 +347,7 @@ def _codes_of(prox: ForestProximity, y: Any) -> npt.NDArray[np.intp]:
 
 def _judge(prox: ForestProximity, codes: Array, convention: str) -> Judge:
     own = with_constant_diagonal(prox)
-    has_end = prox.scheme_.own_proximity == 1  # a sum is at least one, and scores are those of R
+    has_end = prox.scheme_.own_proximity == 1  # sums are at least one, so scores are bounded
     return Judge(
         lambda X: own.iter_proximity(X, sort=False), codes, convention, bounded=not has_end
     )

@@ -1,4 +1,4 @@
-"""Why are two samples alike, and where do they part: the splits of the trees that say so."""
+"""Explain the similarity of two samples by the splits of the trees."""
 
 from __future__ import annotations
 
@@ -20,29 +20,41 @@ from leafkernel.tasks._query import Query, is_row_label, new_sample, number, tra
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
 
-# LightGBM writes a tiny number for zero.
+# LightGBM uses a tiny number for zero.
 _NEARLY_ZERO = 1e-30
-# Features that the text names, of those that decide and of those at which two samples part; and
-# categories of a feature.
+# Largest number of features in each list of the text, and of categories of a feature.
 _NAMED = 6
 
 
 @dataclass(frozen=True, eq=False)
 class Partings:
-    """Where the paths of two samples part, in each tree in which they do.
+    """The splits that separate two samples, part of a ``PairExplanation``.
 
     Attributes
     ----------
     trees : ndarray of int64 of shape (k,)
-        The trees.
+        The trees in which the samples do not share a leaf.
     features : ndarray of int64 of shape (k,)
-        The feature of the split at which they part.
+        Feature of the split that separates them in each tree.
     thresholds : ndarray of float64 of shape (k,)
-        Its threshold: one of the two is at most that, the other above; NaN for a split by category.
+        Threshold of the split; NaN for a categorical split. One sample is at most at the threshold,
+        the other above it.
     depths : ndarray of int64 of shape (k,)
-        How many splits they pass together before.
+        Number of splits on their common path before.
     shares : ndarray of float64 of shape (k,)
-        Share of the training samples that reach that split: small where they part late.
+        Share of the training samples that reach the split. It is small for samples that are
+        separated late.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from leafkernel import ForestProximity
+    >>> from leafkernel.tasks import explain_pair
+    >>> X, y = load_iris(return_X_y=True)
+    >>> prox = ForestProximity(RandomForestClassifier(10, random_state=0), "kerf").fit(X, y)
+    >>> len(explain_pair(prox, 0, 149).partings.trees)  # of 10 trees
+    10
     """
 
     trees: npt.NDArray[np.int64]
@@ -54,38 +66,52 @@ class Partings:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PairExplanation:
-    """Why two samples are alike, and where they part. Print it.
+    """The reasons why two samples are similar, and what separates them.
+
+    It is returned by ``explain_pair``. Print it to see the most important features.
 
     Attributes
     ----------
     a, b : str
-        What the samples are.
+        Names of the samples.
     proximity : float or None
-        As the fitted object gives it: of a to b, or, where only a is a training sample, of b to a.
-        None for two new samples.
+        Proximity of a to b, or of b to a if only a is a training sample. None for two new samples.
     n_trees : int
         Number of trees.
     trees : ndarray of int64 of shape (k,)
-        The trees in which they share a leaf.
+        The trees in which the samples share a leaf.
     tree_shares : ndarray of float64 of shape (k,)
-        What each of those adds to the proximity, as a share of it; alike where there is none.
+        Share of the proximity that each of these trees contributes. The shares are equal if the
+        proximity is zero or None.
     feature_names : ndarray of str of shape (n_features,)
         Names of the features that the trees split on.
     bits : ndarray of float64 of shape (n_features,)
-        What each feature gives on the shared paths, averaged over the shared trees with
-        ``tree_shares``. They sum to the average of log2(n_root / n_leaf).
+        Bits of each feature on the common paths, averaged over the trees with ``tree_shares``. They
+        sum to the average of log2(n_root / n_leaf).
     shares : ndarray of float64 of shape (n_features,)
-        How much each feature decides: its part of all bits.
+        Share of each feature in the bits.
     low, high : ndarray of float64 of shape (n_features,)
-        The two stay together, in all shared trees, while both have values above ``low`` and up to
-        ``high``; infinite where open, NaN where a split was by category.
+        The samples share all of these leaves if both have values above ``low`` and up to ``high``.
+        The limits are infinite if there is none, and NaN after a categorical split.
     missing_stays : ndarray of bool of shape (n_features,)
-        Whether a sample whose value is missing stays with them, too.
+        Whether a sample with a missing value shares these leaves too.
     categories : dict of int to str
-        For features that were split by category, the categories with which the two stay together,
-        in words. Only where the model tells.
+        For features with categorical splits, a text with the categories for which the samples share
+        these leaves, if the model provides them.
     partings : Partings
-        Where they part in the other trees.
+        The splits that separate the samples in the other trees.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from leafkernel import ForestProximity
+    >>> from leafkernel.tasks import explain_pair
+    >>> X, y = load_iris(return_X_y=True)
+    >>> prox = ForestProximity(RandomForestClassifier(10, random_state=0), "kerf").fit(X, y)
+    >>> explained = explain_pair(prox, 0, 1)
+    >>> explained.bits.shape, bool(explained.shares.sum().round(6) == 1)
+    ((4,), True)
     """
 
     a: str
@@ -104,24 +130,25 @@ class PairExplanation:
 
     @property
     def shares(self) -> Doubles:
-        """How much each feature decides, shape (n_features,)."""
+        """Share of each feature in the bits, shape (n_features,)."""
         total = self.bits.sum()
         return self.bits / total if total > 0 else np.zeros_like(self.bits)
 
     @property
     def parted_in(self) -> npt.NDArray[np.int64]:
-        """In how many trees the two part at each feature, shape (n_features,)."""
+        """Number of trees in which each feature separates the samples, shape (n_features,)."""
         return np.bincount(self.partings.features, minlength=len(self.bits)).astype(np.int64)
 
     def to_frame(self) -> Any:
-        """Return what is known of each feature as a table.
+        """Return the results for each feature as a data frame.
 
         Returns
         -------
         pandas.DataFrame
-            One line for each feature that shared paths split on or at which the two part, those
-            that decide most first. Of partings: the number of trees, the median threshold, and the
-            mean share of the training samples that reach the split.
+            One row for each feature that occurs on a common path or separates the samples, the
+            largest share first. ``parted_in`` is the number of trees in which the feature separates
+            them, ``parted_at`` is the median threshold, and ``parted_among`` is the mean share of
+            the training samples that reach the split.
         """
         pandas = import_module("pandas")
         met = [self._parted_at(f) for f in range(len(self.bits))]
@@ -145,7 +172,7 @@ class PairExplanation:
         lines = [self._headline()]
         deciding = [f for f in self._order() if self.bits[f] > 0]
         if deciding:
-            lines.append("What decides that, and the values within which they stay together:")
+            lines.append("Features that keep them together, and their range of values:")
             names = _columns([self.feature_names[f] for f in deciding[:_NAMED]])
             for f, name in zip(deciding, names, strict=False):
                 interval = self.categories.get(f) or _interval(self.low[f], self.high[f])
@@ -154,15 +181,15 @@ class PairExplanation:
         parting = [f for f in np.argsort(-self.parted_in, kind="stable") if self.parted_in[f]]
         if parting:
             trees = self._trees(len(self.partings.trees))
-            lines.append(f"Where they part, in {trees}:")
+            lines.append(f"Features that separate them in {trees}:")
             names = _columns([self.feature_names[f] for f in parting[:_NAMED]])
             counts = _columns([str(self.parted_in[f]) for f in parting[:_NAMED]], right=True)
             for f, name, count in zip(parting, names, counts, strict=False):
                 threshold, share = self._parted_at(f)
                 at = (
-                    "by category"
+                    "split by category"
                     if np.isnan(threshold)
-                    else f"at about {number(_plain(threshold))}"
+                    else f"split at about {number(_plain(threshold))}"
                 )
                 lines.append(f"  in {count}  {name}  {at}, reached by {share:.0%} of training rows")
             lines += _others(len(parting) - _NAMED)
@@ -180,9 +207,9 @@ class PairExplanation:
         if self.proximity is None:
             return f"{text}."
         if self.proximity == 0 and len(self.trees):
-            return f"{text}, none of which counts: their proximity is 0."
-        some = f", through {counting} of these" if counting < len(self.trees) else ""
-        return f"{text}; their proximity is {number(self.proximity)}{some}."
+            return f"{text}, but all with weight 0. Their proximity is 0."
+        some = f", through {counting} of these trees" if counting < len(self.trees) else ""
+        return f"{text}. Their proximity is {number(self.proximity)}{some}."
 
     def _trees(self, count: int) -> str:
         if count == self.n_trees:
@@ -190,7 +217,7 @@ class PairExplanation:
         return f"the other {count} trees" if count > 1 else "the other tree"
 
     def _order(self) -> list[int]:
-        """Return the features, those that decide most first, then by where the two part."""
+        """Return the features sorted by bits, then by the number of trees that they separate."""
         return [int(f) for f in np.lexsort([-self.parted_in, -self.bits])]
 
     def _is_met(self, feature: int) -> bool:
@@ -198,7 +225,7 @@ class PairExplanation:
         return bool(self.bits[feature] or self.parted_in[feature] or not unbounded)
 
     def _parted_at(self, feature: int) -> tuple[float, float]:
-        """Return the median threshold and the mean share of training samples of partings."""
+        """Return the median threshold and the mean share of training samples at the splits."""
         here = self.partings.features == feature
         if not here.any():
             return np.nan, np.nan
@@ -209,41 +236,45 @@ class PairExplanation:
 
 
 def explain_pair(prox: ForestProximity, a: Any, b: Any) -> PairExplanation:
-    """Tell why two samples are alike, and where they part.
+    """Explain why two samples are similar, and what separates them.
 
-    In trees where the two share a leaf they take the same path. A split on it takes the n training
-    samples at its node to n′ in the child, and so gives log₂(n / n′) bits, which count for the
-    feature that it splits on; all bits of a path add up to log₂(n_root / n_leaf). What a feature
-    decides is its part of the bits, each tree counting with what it adds to the proximity; alike
-    where none adds anything or both samples are new. In other trees they part at one split.
+    Use it to see which features, and which ranges of their values, put two samples into the same
+    leaves.
+
+    If two samples share a leaf, they take the same path. Consider a split on this path, with n
+    training samples at its node and n′ in the child. It has log₂(n / n′) bits, which count for the
+    feature of the split. The bits of a path add up to log₂(n_root / n_leaf). The share of a feature
+    is its share of the bits, where trees are weighted by their contribution to the proximity. Trees
+    have equal weights if the proximity is zero or both samples are new. In each other tree, a
+    single split separates the samples.
 
     Parameters
     ----------
     prox : ForestProximity
-        A fitted proximity of a forest that tells its splits: of scikit-learn, LightGBM, XGBoost or
-        CatBoost.
+        A fitted proximity of a forest whose splits can be read: from scikit-learn, LightGBM,
+        XGBoost or CatBoost.
     a, b : label or {array-like, dataframe} of shape (1, n_features) or (n_features,)
-        The samples: a training sample by its label in the index of the data frame that ``prox`` was
-        fitted on (its position if there was none), or a new sample.
+        The samples. A training sample is given by its label in the index of the training data
+        frame, or by its position. A new sample is given by its values.
 
     Returns
     -------
     PairExplanation
-        Features, intervals and partings; print it, or use its ``to_frame()``. Behind a pipeline,
-        of the features that reach the forest.
+        Shares of features, ranges of values, and splits that separate the samples. Print it, or
+        call its ``to_frame()``. For a pipeline, the features are those that reach the forest.
 
     Notes
     -----
-    Nodes are counted by the training samples of ``prox``; an empty one counts as half a sample.
-    Trees of scikit-learn, XGBoost and CatBoost compare values in single precision: a value within
-    rounding of the end of an interval may lie on its other side.
+    Nodes are counted with the training samples of ``prox``. An empty node counts as half a sample.
+    Trees of scikit-learn, XGBoost and CatBoost compare values in single precision. A value that is
+    within rounding of a limit may be on the other side.
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.ensemble import RandomForestClassifier
     >>> from leafkernel import ForestProximity
-    >>> from leafkernel.tasks.pair_explanation import explain_pair
+    >>> from leafkernel.tasks import explain_pair
     >>> X, y = load_iris(return_X_y=True)
     >>> prox = ForestProximity(RandomForestClassifier(10, random_state=0), "kerf").fit(X, y)
     >>> explained = explain_pair(prox, 0, [5.0, 3.4, 1.5, 0.2])
@@ -302,7 +333,7 @@ def _query(prox: ForestProximity, sample: Any, name: str) -> Query:
 def _proximity(
     prox: ForestProximity, first: Query, second: Query
 ) -> tuple[float | None, Doubles | None]:
-    """Return the proximity of a pair and what each tree adds to it, where one has a column of P."""
+    """Return the proximity of a pair and the contribution of each tree, or None for new samples."""
     query, column = (first, second.row) if second.row is not None else (second, first.row)
     if column is None:
         return None, None
@@ -340,7 +371,7 @@ def _interval(low: float, high: float) -> str:
 
 
 def _categories(box: Box, names: dict[int, list[Any]]) -> dict[int, str]:
-    """Return the categories that are left of each feature, by name or by code."""
+    """Return a text with the allowed categories of each feature, by name or by code."""
     found = {}
     for f in sorted({*box.among, *box.beyond}):
         beyond = box.beyond.get(f, frozenset())
@@ -367,15 +398,15 @@ def _plain(value: float) -> float:
 
 
 def _end(value: float, rounding: str) -> tuple[str, bool]:
-    """Write an end of an interval, and tell whether it is the next value above the end.
+    """Return a limit as text, and whether the text is the next value above the limit.
 
-    Both rows must lie inside of what is written, so it is rounded outward, unless trees cannot tell
-    the two numbers apart. XGBoost compares with "less than", so its ends are just below the numbers
-    that people know.
+    Both samples must be inside of the written interval, so limits are rounded outward, unless trees
+    cannot distinguish the two numbers. XGBoost compares with "less than", so its limits are just
+    below the rounded numbers.
     """
     value = _plain(value)
     nearest = float(f"{value:.7g}")
-    with np.errstate(over="ignore"):  # trees of other libraries compare doubles
+    with np.errstate(over="ignore"):  # trees of some libraries compare doubles
         written = np.float32(nearest)
     is_above = np.isfinite(written) and float(written) > value
     if is_above and float(np.nextafter(written, np.float32(-np.inf))) <= value:
@@ -393,4 +424,4 @@ def _columns(texts: list[str], *, right: bool = False) -> list[str]:
 
 
 def _others(count: int) -> list[str]:
-    return [f"  and {count} other features" if count > 1 else "  and one other"] * (count > 0)
+    return [f"  and {count} other feature{'s' * (count > 1)}"] * (count > 0)

@@ -1,4 +1,4 @@
-"""Classes from the training samples' classes, weighted by proximity, and trust in them."""
+"""Classification with proximities, and trust scores."""
 
 from __future__ import annotations
 
@@ -26,20 +26,23 @@ from leafkernel.tasks._weighted import WeightedPrediction, warn_of_fallback
 
 
 class ProximityClassifier(ClassifierMixin, WeightedPrediction):
-    """Classify by the classes of similar training samples.
+    """Classify samples by the classes of similar training samples.
 
-    The share of a class is the share of a sample's proximity that falls on training samples of that
-    class. With "gap" these are the forest's own ``predict_proba``, and for the training samples its
-    out-of-bag votes.
+    The probability of a class is its share of the proximity of a sample to the training samples.
+    With "gap", this equals ``predict_proba`` of the forest, and the out-of-bag prediction for
+    training samples. With other schemes or ``n_neighbors``, it is a weighted nearest-neighbor
+    classifier.
 
     Parameters
     ----------
     proximity : ForestProximity, forest, scheme or None, default=None
-        Where the similarity comes from; by default "gap" on a random forest.
+        The similarity. A forest gets the scheme "gap", and a scheme gets a random forest. By
+        default, "gap" with a random forest.
     n_neighbors : int, default=None
-        Let only this many most similar samples vote, each with its proximity. By default all.
+        Use only this number of most similar training samples. By default, all.
     n_jobs : int, default=None
-        Threads, where ``proximity`` does not say.
+        Number of threads; -1 uses all cores. Ignored if ``proximity`` is a
+        ``ForestProximity``, which has its own ``n_jobs``.
     random_state : int or RandomState, default=None
         Seed of the default forest.
 
@@ -50,8 +53,8 @@ class ProximityClassifier(ClassifierMixin, WeightedPrediction):
     classes_ : ndarray of shape (n_classes,)
         The classes.
     class_prior_ : ndarray of shape (n_classes,)
-        Share of each class in the training samples: what a sample is given that is similar to none
-        of them (with a warning).
+        Share of each class in the training samples. It is the prediction, with a warning, for
+        samples without proximity to any training sample.
 
     Examples
     --------
@@ -75,17 +78,18 @@ class ProximityClassifier(ClassifierMixin, WeightedPrediction):
         self.class_prior_ = np.bincount(self._codes) / len(self._codes)
 
     def predict_proba(self, X: Any = None) -> npt.NDArray[np.float64]:
-        """Return the share of each class.
+        """Return the probability of each class.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
-            Samples, all taken as unseen; by default the training samples in their training role.
+            Samples, treated as new data. If None, the training samples, compared using their
+            out-of-bag trees if the scheme uses them.
 
         Returns
         -------
         ndarray of shape (m, n_classes)
-            Shares; rows sum to one.
+            Probabilities. Each row sums to one.
         """
         check_is_fitted(self, "proximity_")
         if self.n_neighbors is not None:
@@ -98,12 +102,12 @@ class ProximityClassifier(ClassifierMixin, WeightedPrediction):
         return weighted_means(sums, mass, self.class_prior_)
 
     def predict(self, X: Any = None) -> Array:
-        """Return the class with the largest share, the first of equals.
+        """Return the class with the largest probability. Ties go to the first class.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
-            As in :meth:`predict_proba`.
+            Samples, see ``predict_proba``.
 
         Returns
         -------
@@ -123,29 +127,30 @@ def trust_scores(
     y: Any = None,
     correct: npt.ArrayLike | None = None,
 ) -> npt.NDArray[np.float64]:
-    """Tell how far the forest can be trusted on each sample.
+    """Return how much the prediction of the forest can be trusted for each sample.
 
-    The trust in a sample is the share of its proximity that falls on training samples which the
-    forest gets right out of bag: near one where it has been right before, low where it was wrong on
-    samples like this one.
+    Use it to find predictions that are likely to be wrong. The trust score of a sample is the share
+    of its proximity to training samples that the forest predicts correctly out of bag. It is near
+    one if the forest is usually correct on similar samples.
 
     Parameters
     ----------
     prox : ForestProximity
         A fitted proximity of a classifier.
     X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
-        New samples. By default the training samples, compared using their out-of-bag trees.
+        Samples, treated as new data. If None, the training samples, compared using their
+        out-of-bag trees if the scheme uses them.
     y : array-like of shape (n,), default=None
-        Classes of the training samples. By default those that ``prox`` was fitted on.
+        Classes of the training samples. By default, those that ``prox`` was fitted on.
     correct : array-like of bool of shape (n,), default=None
-        Which training samples the forest gets right. By default those that it gets right out of
-        bag, known with "gap" (as it comes: not symmetrized, no other diagonal) and for forests
+        Whether the forest predicts each training sample correctly. By default, this is computed out
+        of bag. It requires "gap" (with its own diagonal, not symmetrized) or a forest that was
         fitted with ``oob_score=True``.
 
     Returns
     -------
     ndarray of shape (m,)
-        Trust, from 0 to 1; 0 for a sample that is similar to no training sample.
+        Trust scores from 0 to 1. They are 0 for samples without proximity to any training sample.
 
     Examples
     --------
@@ -166,7 +171,7 @@ def trust_scores(
         right = np.asarray(correct)
         check_length("correct", right, prox.n_samples_fit_)
         if right.dtype != bool and not np.isin(right, (0, 1)).all():
-            raise ValueError("correct must say True or False for each training sample.")
+            raise ValueError("correct must be True or False for each training sample.")
     neighbors = without_self(prox) if X is None else prox
     sums = neighbors.weighted_sums(np.column_stack([right, np.ones(len(right))]), X)
     return weighted_means(sums[:, :1], sums[:, 1], 0.0)[:, 0]
@@ -178,11 +183,11 @@ def _right_out_of_bag(prox: ForestProximity, classes: Array, codes: Array) -> Ar
     elif hasattr(forest := innermost(prox.forest_), "oob_decision_function_"):
         shares = np.nan_to_num(forest.oob_decision_function_)
         if not np.array_equal(forest.classes_, classes):
-            raise ValueError("y holds other classes than those that the forest was fitted on.")
+            raise ValueError("y must have the same classes that the forest was fitted on.")
     else:
         raise ValueError(
-            f"weight_scheme={prox.scheme_.name!r} does not tell which training samples the forest "
-            "gets right out of bag; use 'gap', fit the forest with oob_score=True, or give correct."
+            f"weight_scheme={prox.scheme_.name!r} has no out-of-bag predictions of the training "
+            "samples. Use 'gap', fit the forest with oob_score=True, or pass correct."
         )
     right: Array = (shares.argmax(axis=1) == codes) & (shares.sum(axis=1) > 0)
     return right

@@ -1,4 +1,4 @@
-"""Numbers from the training targets, weighted by proximity: means, quantiles, intervals."""
+"""Regression with proximities: means, quantiles and calibrated intervals."""
 
 from __future__ import annotations
 
@@ -17,26 +17,36 @@ from leafkernel.tasks._base import Array
 from leafkernel.tasks._quantiles import weighted_quantiles
 from leafkernel.tasks._weighted import WeightedPrediction, warn_of_fallback
 
-# Of a product like 10 · 0.9, which is 9 and a little.
+# Tolerance for products like 10 · 0.9, which is slightly above 9.
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """How intervals were widened, or narrowed, to cover what they claim.
+    """The calibration of prediction intervals, set by ``ProximityRegressor.calibrate``.
 
     Attributes
     ----------
     coverage : float
-        Share of targets that intervals are to cover.
+        Share of targets that the intervals should contain.
     offset : float
-        What is added on both sides; negative where plain intervals cover more than asked.
+        Number that is added on both sides of an interval. It is negative if plain intervals are too
+        wide.
     plain_coverage : float
-        Share of the calibration samples that plain intervals cover.
+        Share of the calibration targets that plain intervals contain.
     n_samples : int
-        Calibration samples.
+        Number of calibration samples.
     out_of_bag : bool
-        Whether these are the training samples, out of bag.
+        Whether the calibration samples are the training samples, predicted out of bag.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from leafkernel.tasks import ProximityRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = ProximityRegressor(random_state=0).fit(X, y).calibrate(coverage=0.8)
+    >>> model.calibration_.n_samples, model.calibration_.out_of_bag
+    (442, True)
     """
 
     coverage: float
@@ -49,19 +59,21 @@ class Calibration:
 class ProximityRegressor(RegressorMixin, WeightedPrediction):
     """Predict numbers, quantiles and intervals from the targets of similar training samples.
 
-    A sample's proximities, divided by their sum, are a distribution over the training targets: its
-    mean is the prediction, its quantiles are those of a quantile regression forest [1]_. With "gap"
-    the mean equals the forest's own ``predict``, and for the training samples its out-of-bag
-    prediction.
+    Use it to get quantiles and calibrated prediction intervals from a forest. The normalized
+    proximities of a sample are a distribution over the training targets. Its mean is the
+    prediction, and its quantiles are those of a quantile regression forest [1]_. With "gap", the
+    mean equals ``predict`` of the forest, and the out-of-bag prediction for training samples.
 
     Parameters
     ----------
     proximity : ForestProximity, forest, scheme or None, default=None
-        Where the similarity comes from; by default "gap" on a random forest.
+        The similarity. A forest gets the scheme "gap", and a scheme gets a random forest. By
+        default, "gap" with a random forest.
     n_neighbors : int, default=None
-        Let only this many most similar samples count, each with its proximity. By default all.
+        Use only this number of most similar training samples. By default, all.
     n_jobs : int, default=None
-        Threads, where ``proximity`` does not say.
+        Number of threads; -1 uses all cores. Ignored if ``proximity`` is a
+        ``ForestProximity``, which has its own ``n_jobs``.
     random_state : int or RandomState, default=None
         Seed of the default forest.
 
@@ -70,10 +82,10 @@ class ProximityRegressor(RegressorMixin, WeightedPrediction):
     proximity_ : ForestProximity
         The fitted proximity.
     mean_ : float or ndarray of shape (n_outputs,)
-        Mean of the training targets: what a sample is given that is similar to none of them (with a
-        warning). Its quantiles are those of all training targets.
+        Mean of the training targets. It is the prediction, with a warning, for samples without
+        proximity to any training sample. Their quantiles are those of all training targets.
     calibration_ : Calibration
-        Set by :meth:`calibrate`.
+        The calibration of intervals, set by ``calibrate``.
 
     References
     ----------
@@ -105,9 +117,9 @@ class ProximityRegressor(RegressorMixin, WeightedPrediction):
 
     def _learn(self, proximity: ForestProximity, y: Any) -> None:
         check_length("y", y, proximity.n_samples_fit_)
-        self._y = np.array(y)  # a copy: y may change
+        self._y = np.array(y)  # a copy, because y may change
         self.mean_ = y.mean(axis=0)
-        self.__dict__.pop("calibration_", None)  # it was of another fit
+        self.__dict__.pop("calibration_", None)  # from an earlier fit
         self._out_of_bag: dict[float, Calibration] = {}
 
     def predict(self, X: Any = None) -> npt.NDArray[np.float64]:
@@ -116,7 +128,8 @@ class ProximityRegressor(RegressorMixin, WeightedPrediction):
         Parameters
         ----------
         X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
-            Samples, all taken as unseen; by default the training samples in their training role.
+            Samples, treated as new data. If None, the training samples, compared using their
+            out-of-bag trees if the scheme uses them.
 
         Returns
         -------
@@ -133,26 +146,35 @@ class ProximityRegressor(RegressorMixin, WeightedPrediction):
     ) -> npt.NDArray[np.float64]:
         """Return quantiles of the weighted distribution of training targets.
 
-        The quantile q is the smallest target y at which training samples with targets up to y have
-        a share of at least q in the sample's proximity.
+        The quantile q is the smallest target y for which training samples with targets up to y have
+        at least the share q of the proximity of a sample.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
-            As in :meth:`predict`.
+            Samples, see ``predict``.
         quantiles : array-like of float of shape (k,), default=(0.1, 0.5, 0.9)
-            Numbers from 0 to 1.
+            Quantiles, from 0 to 1.
 
         Returns
         -------
         ndarray of shape (m, k)
             One column for each quantile.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from leafkernel.tasks import ProximityRegressor
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = ProximityRegressor(random_state=0).fit(X[:400], y[:400])
+        >>> model.predict_quantiles(X[400:], quantiles=(0.25, 0.75)).shape
+        (42, 2)
         """
         check_is_fitted(self, "proximity_")
         if self._y.ndim > 1:
             raise ValueError(
-                f"quantiles are for a single target; y has {self._y.shape[1]}. Fit one regressor "
-                "for each."
+                f"y has {self._y.shape[1]} targets, but quantiles require a single target. Fit one "
+                "regressor for each."
             )
         levels = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
         if levels.ndim != 1 or not ((levels >= 0) & (levels <= 1)).all():
@@ -163,31 +185,31 @@ class ProximityRegressor(RegressorMixin, WeightedPrediction):
         return found
 
     def calibrate(self, X: Any = None, y: Any = None, *, coverage: float = 0.9) -> Any:
-        """Make intervals cover what they claim (conformalized quantile regression [2]_).
+        """Calibrate prediction intervals (conformalized quantile regression [2]_).
 
-        Intervals are widened on both sides by one number: the quantile of how far the calibration
-        targets lie outside of their plain intervals. For new samples from the same distribution as
-        those given, the calibrated ones then cover at least ``coverage`` on average, whatever the
-        forest. For out-of-bag samples this is not a theorem, but holds on the data that we tried:
-        :meth:`coverage_score` measures it.
+        With "gap", ``predict_interval`` calibrates out of bag by itself. Call this method for other
+        schemes, or if you have held-out samples.
 
-        With "gap", :meth:`predict_interval` calibrates by itself out of bag. Call this method for
-        other schemes, or if you have samples to spare.
+        Both ends of each interval are moved by the same offset. It is a quantile of the distances
+        by which the calibration targets are outside of their plain intervals. For new samples from
+        the distribution of the held-out samples, calibrated intervals contain at least the share
+        ``coverage`` of the targets on average, for any forest. For out-of-bag calibration there is
+        no such guarantee, but it works well in practice. Check it with ``coverage_score``.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
-            Samples that the forest has not seen. By default the training samples by their
-            out-of-bag trees [3]_, which wastes none; this needs "gap".
+            Held-out samples. By default, the training samples with their out-of-bag trees [3]_,
+            which requires "gap".
         y : array-like of shape (m,), default=None
-            Their targets.
+            Targets of the held-out samples.
         coverage : float, default=0.9
-            Share of targets to cover.
+            Share of targets that intervals should contain.
 
         Returns
         -------
         ProximityRegressor
-            Itself, with ``calibration_``.
+            The estimator, with the attribute ``calibration_``.
         """
         check_is_fitted(self, "proximity_")
         self.calibration_ = self._calibrate(X, y, coverage)
@@ -195,12 +217,12 @@ class ProximityRegressor(RegressorMixin, WeightedPrediction):
 
     def _calibrate(self, X: Any, y: Any, coverage: float) -> Calibration:
         if (X is None) != (y is None):
-            raise ValueError("give both X and y of calibration samples, or neither.")
+            raise ValueError("X and y must be passed together; got only one of them.")
         if X is None and not Inside.of(self.proximity_).is_out_of_bag:
             raise ValueError(
-                f"weight_scheme={self.proximity_.scheme_.name!r} as it is here lets training "
-                "samples see themselves, so they cannot calibrate; give X and y that the forest "
-                "has not seen, or use 'gap' with its own diagonal, not symmetrized."
+                f"weight_scheme={self.proximity_.scheme_.name!r} cannot be calibrated on the "
+                "training samples, because their predictions are not out of bag. Pass X and y of "
+                "held-out samples, or use 'gap' with diagonal='scheme' and symmetrize=False."
             )
         targets = self._y if y is None else check_array(y, ensure_2d=False, dtype=np.float64)
         targets = targets.ravel() if targets.ndim == 2 and targets.shape[1] == 1 else targets
@@ -212,8 +234,9 @@ class ProximityRegressor(RegressorMixin, WeightedPrediction):
         rank = _rank(n, coverage)
         if rank > n:
             raise ValueError(
-                f"{n} calibration samples are too few for coverage={coverage}; give at least "
-                f"{int(np.ceil(coverage / (1 - coverage) - _ROUNDING))}."
+                f"coverage={coverage} requires at least "
+                f"{int(np.ceil(coverage / (1 - coverage) - _ROUNDING))} calibration samples; got "
+                f"{n}. Use a lower coverage or more samples."
             )
         return Calibration(
             coverage=float(coverage),
@@ -226,25 +249,35 @@ class ProximityRegressor(RegressorMixin, WeightedPrediction):
     def predict_interval(
         self, X: Any = None, coverage: float | None = None
     ) -> npt.NDArray[np.float64]:
-        """Return an interval for each sample's target that covers it with a given probability.
+        """Return an interval that contains the target of each sample with a given probability.
 
-        Intervals are calibrated: with "gap" on the out-of-bag training samples, otherwise on the
-        samples that were given to :meth:`calibrate`. Without either they are plain quantiles, and a
-        warning says so: with small leaves, those cover less than they should. For plain quantiles
-        without a warning use :meth:`predict_quantiles`.
+        Intervals are calibrated on the samples that were passed to ``calibrate``, or on the
+        training samples out of bag with "gap". Otherwise they are plain quantiles, with a warning,
+        because plain quantiles of small leaves are too narrow. For plain quantiles without a
+        warning, use ``predict_quantiles``.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
-            As in :meth:`predict`.
+            Samples, see ``predict``.
         coverage : float, default=None
-            Share of targets to cover: by default that of :meth:`calibrate`, or 0.9 if that was not
-            called.
+            Share of targets that intervals should contain. By default, the coverage of
+            ``calibrate``, or 0.9 if it was not called.
 
         Returns
         -------
         ndarray of shape (m, 2)
-            Lower and upper ends.
+            Lower and upper ends of the intervals.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from leafkernel.tasks import ProximityRegressor
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = ProximityRegressor(random_state=0).fit(X[:400], y[:400])
+        >>> low, high = model.predict_interval(X[400:], coverage=0.9).T
+        >>> bool((low <= high).all())
+        True
         """
         check_is_fitted(self, "proximity_")
         calibration = self._calibration(coverage)
@@ -252,16 +285,16 @@ class ProximityRegressor(RegressorMixin, WeightedPrediction):
             return np.stack(self._plain_interval(X, calibration), axis=1)
         low, high = self._plain_interval(X, calibration.coverage)
         low, high = low - calibration.offset, high + calibration.offset
-        middle = (low + high) / 2  # where a negative offset would turn an interval around
+        middle = (low + high) / 2  # a negative offset could otherwise swap the ends
         return np.stack([np.minimum(low, middle), np.maximum(high, middle)], axis=1)
 
     def coverage_score(self, X: Any, y: Any) -> float:
-        """Measure the share of targets that :meth:`predict_interval` covers.
+        """Return the share of targets that are inside of their prediction intervals.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, dataframe} of shape (m, n_features)
-            Samples that the forest has not seen.
+            Held-out samples.
         y : array-like of shape (m,)
             Their targets.
 
@@ -269,6 +302,15 @@ class ProximityRegressor(RegressorMixin, WeightedPrediction):
         -------
         float
             The share.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from leafkernel.tasks import ProximityRegressor
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = ProximityRegressor(random_state=0).fit(X[:300], y[:300])
+        >>> model.coverage_score(X[300:], y[300:]) > 0.8
+        True
         """
         low, high = self.predict_interval(X).T
         targets = column_or_1d(y)
@@ -276,14 +318,14 @@ class ProximityRegressor(RegressorMixin, WeightedPrediction):
         return float(((low <= targets) & (targets <= high)).mean())
 
     def _calibration(self, coverage: float | None) -> Calibration | float:
-        """Return the calibration to use, or the share that plain intervals are to cover."""
+        """Return the calibration to use, or the coverage of plain intervals."""
         known: Calibration | None = getattr(self, "calibration_", None)
         if known is not None and (coverage is None or coverage == known.coverage):
             return known
         asked = 0.9 if coverage is None else check_share("coverage", coverage, example=0.9)
         if known is not None and not known.out_of_bag:
             raise ValueError(
-                f"intervals were calibrated for coverage={known.coverage}; call "
+                f"coverage={coverage} is not calibrated, only coverage={known.coverage}. Call "
                 f"calibrate(X, y, coverage={coverage}) first."
             )
         if Inside.of(self.proximity_).is_out_of_bag:
@@ -291,13 +333,13 @@ class ProximityRegressor(RegressorMixin, WeightedPrediction):
                 if asked not in self._out_of_bag:
                     self._out_of_bag[asked] = self._calibrate(None, None, asked)
                 return self._out_of_bag[asked]
-            reason, also = f"{len(self._y)} training samples are too few for it", ""
+            reason, also = f"{len(self._y)} training samples are too few", ""
         else:
             reason = f"{self.proximity_.scheme_.name!r} has no out-of-bag predictions"
             also = ", or use weight_scheme='gap' if the forest draws bootstrap samples"
         warn(
-            f"these intervals are not calibrated, because {reason}; they may cover less than "
-            f"{asked:.0%}. Call calibrate(X, y) with samples that the forest has not seen{also}."
+            f"the intervals are not calibrated, because {reason}. They may contain less than "
+            f"{asked:.0%} of the targets. Call calibrate(X, y) with held-out samples{also}."
         )
         return asked
 
@@ -308,7 +350,7 @@ class ProximityRegressor(RegressorMixin, WeightedPrediction):
 
 
 def _rank(n: int, coverage: float) -> int:
-    """Return which of n sorted calibration scores bounds a new one with this probability."""
+    """Return the rank of the calibration score that bounds a new one with this probability."""
     return int(np.ceil((n + 1) * coverage - _ROUNDING))
 
 

@@ -1,4 +1,4 @@
-"""Why a boosted model gave this score: the training rows that push it up and down."""
+"""Explain the score of a boosted model by the contributions of training samples."""
 
 from __future__ import annotations
 
@@ -22,49 +22,62 @@ Doubles = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ScoreExplanation:
-    """The training rows that push the score of a boosted model up and down. Print it.
+    """The training samples that push the score of a boosted model up and down.
 
-    ``score`` is ``base_score`` plus the contributions of all training rows. Rows are in order of
-    their contribution, the largest first: those that push up, then those that push down.
+    ``explain_prediction`` returns it for the scheme "gradient". ``score`` is ``base_score`` plus
+    the contributions of all training samples. Listed samples are sorted by their contributions:
+    first those that push the score up, then those that push it down. Print it to see them.
 
     Attributes
     ----------
     sample : str
-        The sample that was asked about.
+        Name of the explained sample.
     output : object or None
-        The class that the score speaks for, or the number of the output if there are several; None
-        for a model with one number.
+        The class of the score, or the number of the output if there are several; None for a model
+        with a single number.
     base_score : float
         Raw score before the first tree.
     total : float
-        Sum of the contributions of all training rows.
+        Sum of the contributions of all training samples.
     score : float
         Raw score of the sample: ``base_score + total``.
     n_rows, n_up, n_down : int
-        Number of training rows that contribute, that push up, and that push down.
+        Number of training samples with a nonzero, a positive and a negative contribution.
     up_total, down_total : float
         Sums of the positive and of the negative contributions.
     rows : ndarray of int64 of shape (k,)
-        Positions of the training rows shown.
+        Positions of the listed training samples.
     row_labels : ndarray of shape (k,)
-        Their labels in the index of the data frame, or their positions if there was none.
+        Their labels in the index of the training data frame, or their positions.
     contributions : ndarray of float64 of shape (k,)
-        What each adds to the score.
+        Contribution of each to the score.
     effects : ndarray of float64 of shape (k,) or None
-        By how much the prediction is larger with the contribution of the row than without it, all
-        others as they are. For one class, that is its probability.
+        Change of the prediction due to each contribution, with all others fixed. For a class, this
+        is a change of its probability.
     targets : ndarray of shape (k,)
         Their targets.
     link : str or None
-        How the model turns scores into predictions: "identity", "exp", "square" (with the sign of
-        the score), "logistic" or "softmax". None for an objective of your own.
+        The link from scores to predictions: "identity", "exp", "square" (with the sign of the
+        score), "logistic" or "softmax". None for a custom objective.
     prediction : float or None
-        What the model predicts: the probability of the class ``output``, or a number. None if the
-        link is not known.
+        Prediction of the model: the probability of the class ``output``, or a number. None if the
+        link is unknown.
     base_prediction : float or None
-        What it would predict with the base score alone.
+        Prediction for the base score alone.
     has_classes : bool
         Whether the targets are classes.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.ensemble import GradientBoostingRegressor
+    >>> from leafkernel import ForestProximity
+    >>> from leafkernel.tasks import explain_prediction
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = GradientBoostingRegressor(n_estimators=20, random_state=0).fit(X, y)
+    >>> found = explain_prediction(ForestProximity(model, "gradient").fit(X, y), X[0])
+    >>> bool(abs(found.base_score + found.total - model.predict(X[:1])[0]) < 1e-6)
+    True
     """
 
     sample: str
@@ -93,13 +106,13 @@ class ScoreExplanation:
         return self.link in ("logistic", "softmax")
 
     def to_frame(self) -> Any:
-        """Return the rows as a table.
+        """Return the listed training samples as a data frame.
 
         Returns
         -------
         pandas.DataFrame
-            One line for each row shown, with its label as the index: its position, its
-            contribution, the effect on the prediction if that is known, and its target.
+            One row for each listed sample, with its label as the index, and columns for its
+            position, its contribution, the effect on the prediction (if known) and its target.
         """
         columns = {"position": self.rows, "contribution": self.contributions}
         if self.effects is not None:
@@ -107,12 +120,12 @@ class ScoreExplanation:
         return frame_of({**columns, "target": self.targets}, self.row_labels)
 
     def sentence(self) -> str:
-        """Return the sum in one line.
+        """Return the score as a sum, in one line of text.
 
         Returns
         -------
         str
-            Such as "score 2.31 = base -0.40 + 2.71 from 4,512 rows".
+            For example "score 2.31 = base -0.40 + 2.71 from 4,512 rows".
         """
         digits = _decimals(self.score, self.base_score, self.total)
         base, total = (f"{x:.{digits}f}" for x in (self.base_score, abs(self.total)))
@@ -122,13 +135,13 @@ class ScoreExplanation:
         return f"{what} {self.score:.{digits}f} = base {base} {sign} {total} from {rows}"
 
     def meaning(self) -> str:
-        """Return what the score means, in one line.
+        """Return the prediction that belongs to the score, in one line of text.
 
         Returns
         -------
         str
-            Such as "probability of yes 91.0%; 40.1% with the base score alone". Empty if the score
-            is the prediction itself, or if the link is not known.
+            For example "probability of yes 91.0%; 40.1% with the base score alone". Empty if the
+            score is the prediction, or if the link is unknown.
         """
         if self.prediction is None or self.base_prediction is None or self.link == "identity":
             return ""
@@ -140,7 +153,7 @@ class ScoreExplanation:
         return f"prediction {both} with the base score alone"
 
     def about(self) -> str:
-        """Return what is explained, in a few words.
+        """Return the name of what is explained.
 
         Returns
         -------
@@ -158,19 +171,19 @@ class ScoreExplanation:
         return [*lines, meaning[0].upper() + meaning[1:]] if meaning else lines
 
     def direction(self, *, is_up: bool) -> tuple[Array, str]:
-        """Return the rows of one direction.
+        """Return the listed training samples of one direction.
 
         Parameters
         ----------
         is_up : bool
-            Whether to return rows that push up.
+            Whether to return samples that push the score up.
 
         Returns
         -------
         places : ndarray of int64
-            Their places in ``rows``, the largest contribution first.
+            Their positions in ``rows``, the largest contribution first.
         text : str
-            How many there are, and what they add, in words.
+            A sentence with their number and total contribution.
         """
         sign, word = (1, "up") if is_up else (-1, "down")
         n_all = self.n_up if is_up else self.n_down
@@ -179,11 +192,11 @@ class ScoreExplanation:
         if not n_all:
             return shown, f"No row pushes it {word}."
         rows = f"{n_all:,} rows push" if n_all > 1 else "1 row pushes"
-        head = f"{rows} it {word}, by {number(abs(total))} in all"
+        head = f"{rows} it {word}, by {number(abs(total))} in total"
         if len(shown) < n_all:
-            part = f"{self.contributions[shown].sum() / total:.1%} of that"
-            these = f"The {len(shown)} largest make" if len(shown) > 1 else "The largest makes"
-            head += f". {these} up {part}"
+            part = f"{self.contributions[shown].sum() / total:.1%} of this"
+            these = f"The {len(shown)} largest add up to" if len(shown) > 1 else "The largest is"
+            head += f". {these} {part}"
         return shown, f"{head}:"
 
     def _lines(self, *, is_up: bool) -> list[str]:
@@ -217,7 +230,7 @@ class ScoreExplanation:
 
 
 def explain_score(prox: ForestProximity, x: Any, row: Any, y: Any, n: int) -> ScoreExplanation:
-    """Tell which training rows push the score of a boosted model up and down."""
+    """Explain the score of a boosted model by the contributions of training samples."""
     if not isinstance(prox.scheme_, Gradient):
         refuse_signed(prox, "explain_prediction", "Use 'gradient' or 'kerf'.")
     if not is_exact(prox):
@@ -227,7 +240,7 @@ def explain_score(prox: ForestProximity, x: Any, row: Any, y: Any, n: int) -> Sc
     target = read_targets(prox, _targets_of_output(prox, scores) if y is None else y)
     contributions, near = contributions_of(prox, query)
     up, down = contributions > 0, contributions < 0
-    # Of equal ones, those that come first.
+    # Ties are broken by position.
     rising, falling = (np.argsort(sign * contributions, kind="stable") for sign in (1, -1))
     ends = np.r_[falling[up[falling]][:n], rising[down[rising]][:n][::-1]]
     shown, adds = near[ends], contributions[ends]
@@ -243,7 +256,7 @@ def explain_score(prox: ForestProximity, x: Any, row: Any, y: Any, n: int) -> Sc
         without[:, k] -= adds
         prediction = float(scores.link.predictions(all_scores[None, :])[0, k])
         base_prediction = float(scores.link.predictions(base[None, :])[0, k])
-        with np.errstate(invalid="ignore"):  # predictions may be too large for a number
+        with np.errstate(invalid="ignore"):  # predictions may overflow
             effects = prediction - scores.link.predictions(without)[:, k]
     return ScoreExplanation(
         sample=query.label,
@@ -269,20 +282,20 @@ def explain_score(prox: ForestProximity, x: Any, row: Any, y: Any, n: int) -> Sc
 
 
 def _targets_of_output(prox: ForestProximity, scores: Scores) -> Any:
-    """Return the targets of the output that is explained, if each has its own; else None."""
+    """Return the targets of the explained output if each output has its own; else None."""
     several = len(scores.labels) > 1 and np.ndim(prox.y_) == 2
     return np.asarray(prox.y_)[:, scores.output] if several else None
 
 
 def contributions_of(prox: ForestProximity, query: Query) -> tuple[Doubles, npt.NDArray[np.int64]]:
-    """Return the contributions to the score of a sample that are not zero, and their rows."""
+    """Return the nonzero contributions to the score of a sample, and their rows."""
     found = Inside.of(prox).engine.rows(query.product.with_dtype(np.float64))
     held = found.data != 0
     return found.data[held], found.indices[held].astype(np.int64)
 
 
 def _decimals(score: float, base: float, total: float) -> int:
-    """Return how many decimals to write: three digits of the largest, and more to add up."""
+    """Return the number of decimals: three digits of the largest, or more if sums are off."""
     size = max(abs(score), abs(base), abs(total))
     if size == 0:
         return 2
@@ -299,7 +312,7 @@ def signed(value: float) -> str:
 
 
 def percent(value: float) -> str:
-    """Return a probability as one would write it: 100% and 0% only where they are exact."""
+    """Return a probability as text. 100% and 0% are used only if they are exact."""
     text = f"{value:.1%}"
     if text == "100.0%" and value < 1:
         return ">99.9%"
@@ -307,6 +320,6 @@ def percent(value: float) -> str:
 
 
 def signed_percent(value: float) -> str:
-    """Return a change of a probability, in points of a percent."""
+    """Return a change of a probability in percentage points."""
     digits = int(np.clip(1 - np.floor(np.log10(abs(100 * value) or 1.0)), 1, 4))
     return f"{100 * value:+.{digits}f}%"

@@ -1,1 +1,1 @@
-"""The work of each command, one file each. These modules are imported when a command runs."""
+"""One module for each command. They are imported when the command runs."""

@@ -1,4 +1,4 @@
-"""How long the steps take on a table, beside the obvious way."""
+"""The ``benchmark`` command."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from leafkernel.cli._train import begin
 from leafkernel.cli.commands import Benchmark
 from leafkernel.explorer._judgement import Judgement
 
-# What takes less is timed again, and the median counts.
+# Shorter steps, in seconds, are timed up to three times, and the median is used.
 _SHORT, _TIMES = 0.5, 3
 
 
 def benchmark(talk: Talk, options: Benchmark) -> None:
-    """Time the steps on a table: what people ask for on all rows, and two ways to P on some."""
+    """Time common steps on all rows, and compare with NumPy on a subset of the rows."""
     study = begin(talk, options)
     prox, model, n = study.prox, study.prox.forest_, len(study.y)
     lines: list[tuple[Any, ...]] = []
     if study.seconds is not None:
-        lines.append(("growing the forest", n, study.seconds, None))
+        lines.append(("training the forest", n, study.seconds, None))
 
     def add(step: str, n_rows: int, run: Callable[[], Any]) -> Any:
         """Time a step, and return its result."""
@@ -42,9 +42,9 @@ def benchmark(talk: Talk, options: Benchmark) -> None:
         return result
 
     talk.step("leafkernel on all rows")
-    add("fit, from a grown forest", n, lambda: _again(prox).fit(study.X, study.y))
-    add("10 nearest rows of each", n, lambda: prox.kneighbors(None, min(10, n - 1)))
-    add("predictions of each by the others", n, lambda: Judgement.of(prox, study.y))
+    add("fitting the proximities", n, lambda: _again(prox).fit(study.X, study.y))
+    add("10 nearest neighbors of each row", n, lambda: prox.kneighbors(None, min(10, n - 1)))
+    add("predictions from the other rows", n, lambda: Judgement.of(prox, study.y))
     expected = prox.forecast()
     if expected.fits:
         add("all proximities, sparse", n, prox.proximity)
@@ -52,8 +52,8 @@ def benchmark(talk: Talk, options: Benchmark) -> None:
         size = format_bytes(expected.bytes)
         lines.append(("all proximities, sparse (forecast)", n, expected.seconds, size))
         talk.note(
-            f"All proximities would take about {size}, more than is free; their time is a forecast "
-            "from some of the rows."
+            f"All proximities would need about {size}, more than the free memory. Their time is a "
+            "forecast from some of the rows."
         )
     if hasattr(model, "apply"):
         rows = np.sort(np.random.default_rng(options.seed).permutation(n)[: options.subset])
@@ -67,12 +67,14 @@ def benchmark(talk: Talk, options: Benchmark) -> None:
         if off > 1e-4:
             raise AssertionError(f"the two ways differ by {off}")
         talk.note(
-            f"On the same {len(rows):,} rows leafkernel is {lines[-1][2] / lines[-2][2]:.3g} times "
-            f"as fast as NumPy, with the same numbers. For all {n:,} rows the dense matrix would "
-            f"take {format_bytes(4 * n * n)}."
+            f"On {len(rows):,} rows, leafkernel is {lines[-1][2] / lines[-2][2]:.3g} times as fast "
+            f"as NumPy, with the same result. For all {n:,} rows the dense matrix would need "
+            f"{format_bytes(4 * n * n)}."
         )
     else:
-        talk.note(f"{type(model).__name__} has no apply(), so there is no obvious way to time.")
+        talk.note(
+            f"{type(model).__name__} has no method apply(), so there is no comparison with NumPy."
+        )
     frame = pd.DataFrame(lines, columns=["step", "rows", "seconds", "memory"])
     talk.result(frame, options, lines=study.lines(), about=study.about())
 
@@ -82,7 +84,7 @@ def _again(prox: ForestProximity) -> ForestProximity:
 
 
 def _tree_by_tree(leaf: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-    """Return the share of trees in which two rows reach the same leaf, shape (m, m)."""
+    """Return the share of trees in which two rows are in the same leaf, shape (m, m)."""
     leaf = leaf.reshape(len(leaf), -1)
     shared = np.zeros((len(leaf), len(leaf)), dtype=np.float32)
     for column in leaf.T:

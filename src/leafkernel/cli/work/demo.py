@@ -1,4 +1,4 @@
-"""The page of a small data set that comes along."""
+"""The ``demo`` command."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from leafkernel.cli.work.explore import explore
 
 
 def demo(talk: Talk, options: Demo) -> None:
-    """Make the page of the penguins."""
+    """Make the page of the penguins data set."""
     given = {field.name: getattr(options, field.name) for field in fields(options)}
     if options.open_page is None:
         given["open_page"] = talk.lively and _can_show_a_browser()
@@ -22,6 +22,6 @@ def demo(talk: Talk, options: Demo) -> None:
 
 
 def _can_show_a_browser() -> bool:
-    """Return whether a browser would open in a window, and not in this terminal."""
+    """Return whether a browser would open in a window, not in the terminal."""
     on_screen = sys.platform in ("darwin", "win32")
     return on_screen or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))

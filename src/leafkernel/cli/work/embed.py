@@ -1,4 +1,4 @@
-"""Coordinates of rows, such that similar ones are near."""
+"""The ``embed`` command."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from leafkernel.explorer._map import map_model
 
 
 def embed(talk: Talk, options: Embed) -> None:
-    """Give each row its coordinates on a map."""
-    # The score is that of the forest. The option says how rows are similar on the map.
+    """Compute the coordinates of each row."""
+    # --scheme applies to the embedding only, not to the score of the forest.
     study = begin(talk, replace(options, scheme=None))
     prox = study.prox if options.scheme is None else study.similarity(options.scheme.value)
-    talk.step(f"map of {len(study.y):,} rows")
+    talk.step(f"embedding {len(study.y):,} rows")
     chosen, model = map_model(
         prox,
         study.X,
@@ -27,7 +27,7 @@ def embed(talk: Talk, options: Embed) -> None:
         keep_scheme=options.scheme is not None,
     )
     if model.random_state is None:
-        talk.note("UMAP of so many rows runs on all threads, and differs a little every time.")
+        talk.note("UMAP runs on all cores for this many rows, so each run differs a little.")
     columns = {f"{chosen}_{i + 1}": points for i, points in enumerate(model.embedding_.T)}
     frame = pd.DataFrame({**study.prepared.names(), **columns, "target": study.shown(study.y)})
     scheme = model.proximity.scheme_.name

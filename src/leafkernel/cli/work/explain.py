@@ -1,4 +1,4 @@
-"""The training rows behind a prediction, and why they are similar."""
+"""The ``explain`` command."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from leafkernel.tables.preparation import Rows
 from leafkernel.tasks.explanation import PredictionExplanation
 from leafkernel.tasks.score_explanation import ScoreExplanation
 
-# "row 3" is a number even where the names of rows are numbers, too.
+# "row 3" is always a row number, even if the names of the rows are numbers.
 _NUMBER = re.compile(r"(?:row\s+)?(\d{1,18})", re.IGNORECASE)
-_MOST_ROWS = 100  # of another table that are explained at once
+_MOST_ROWS = 100  # rows of --new to explain in one run
 
 
 def explain(talk: Talk, options: Explain) -> None:
     """Explain the predictions of one row, or of all rows of another table."""
     if options.row is None and options.new is None:
         raise OptionError(
-            "there is no row to explain. Give a row of the table with --row, or new rows with "
-            "--new."
+            "explain requires --row, --new or both. Choose a row of the table with --row, or new "
+            "rows with --new."
         )
     planned = plan(talk, options)
     file = call(options.new or options.table)
@@ -41,15 +41,15 @@ def explain(talk: Talk, options: Explain) -> None:
     columns = ColumnNames(study)
     if not columns.known and options.pairs:
         talk.note(
-            f"{type(study.prox.forest_).__name__} does not tell the splits of its trees, so there "
-            "is no explanation of why rows are similar."
+            f"The splits of {type(study.prox.forest_).__name__} cannot be read, so there is no "
+            "explanation of why rows are similar."
         )
     exact = study.exact(talk) if options.scheme is None else None
     if options.of_class is not None and exact is None:
         raise OptionError(
-            f"--class {options.of_class} chooses a score of a boosted model, but "
-            f"{'--scheme asks for similar rows' if options.scheme else 'there is none'}. Leave it "
-            "out."
+            f"--class {options.of_class} is only for the scores of a boosted model, but "
+            f"{'--scheme selects similar rows' if options.scheme else 'there is none here'}. Leave "
+            "out --class."
         )
     with taking_rows(study.new):
         told = explain_rows(
@@ -71,23 +71,23 @@ def explain(talk: Talk, options: Explain) -> None:
 
 
 def _find(talk: Talk, planned: Plan, row: str | None, file: str) -> list[int]:
-    """Return the places of the rows to explain, among the training rows or the new ones."""
+    """Return the positions of the rows to explain, among the training rows or the new rows."""
     prepared, asked = planned.prepared, planned.rows
     if row is not None:
         return [_find_row(talk, row, asked, file=file, id_name=prepared.id_name)]
     if len(asked.rows) > _MOST_ROWS:
         raise OptionError(
-            f"--new {file} has {len(asked.rows):,} rows, and at most {_MOST_ROWS} can be explained "
-            "at once. Choose one with --row. The command neighbors lists similar rows of all of "
-            "them."
+            f"--new {file} has {len(asked.rows):,} rows, but at most {_MOST_ROWS} can be explained "
+            "at once. Choose one with --row, or list the similar rows of all of them with "
+            "`leafkernel neighbors`."
         )
     return list(range(len(asked.rows)))
 
 
 def _find_row(talk: Talk, row: str, rows: Rows, *, file: str, id_name: str) -> int:
-    """Return the place of a row among those that can be used, or say which rows there are.
+    """Return the position of a row among the usable rows, or raise an error that lists rows.
 
-    ``row`` is a name in the column ``id_name``, a number in the file, or "row" and a number.
+    ``row`` is a name in the column ``id_name``, a row number in the file, or "row" and a number.
     """
     row, column = row.strip(), quote(id_name)
     names = [] if rows.ids is None else [str(name) for name in rows.ids]
@@ -97,15 +97,15 @@ def _find_row(talk: Talk, row: str, rows: Rows, *, file: str, id_name: str) -> i
     if len(named) == 1:
         if numbered and numbered != named and row.isdigit():
             talk.note(
-                f"--row {row} was taken as a name in column {column}. For the row with "
-                f"this number in the file, use --row 'row {row}'."
+                f"--row {row} is a name in column {column}. For the row with this number in the "
+                f"file, use --row 'row {row}'."
             )
         return named[0]
     if named and not set(numbered) & set(named):
         listed = shorten([f"'row {rows.rows[i]}'" for i in named])
         raise TableError(
-            f"--row {row}: {len(named):,} rows of {file} have that name in column "
-            f"{column}. Give the number of one of them: {listed}."
+            f"--row {row} is ambiguous: {len(named):,} rows of {file} have this name in column "
+            f"{column}. Use the number of one of them: {listed}."
         )
     if numbered:
         return int(numbered[0])
@@ -113,7 +113,8 @@ def _find_row(talk: Talk, row: str, rows: Rows, *, file: str, id_name: str) -> i
     if match is not None and int(match[1]) <= last:
         raise TableError(
             f"--row {row}: this row of {file} was not used for training, because its target is "
-            "missing or because --max-rows left it out. Choose another row, or give it with --new."
+            "missing or because --max-rows left it out. Choose another row, or pass the row with "
+            "--new."
         )
     known, meant = "", ""
     if names:
@@ -122,8 +123,8 @@ def _find_row(talk: Talk, row: str, rows: Rows, *, file: str, id_name: str) -> i
         alike = [name for name in names if name.strip().casefold() == row.casefold()]
         meant = f" Did you mean {quote(alike[0])}?" if alike else ""
     raise TableError(
-        f"--row {row}: {file} has no such row. Its rows have the numbers 0 to {last:,}{known}. "
-        f"Give one of them.{meant}"
+        f"--row {row} was not found in {file}. Its rows have the numbers 0 to {last:,}{known}. "
+        f"Use one of them.{meant}"
     )
 
 
@@ -135,7 +136,7 @@ def _amounts(found: PredictionExplanation | ScoreExplanation) -> dict[str, Any]:
 
 
 def _table(study: Study, told: list[Explained]) -> pd.DataFrame:
-    """Return one line for each row that made a prediction, with its values."""
+    """Return a table with one line for each listed training row, with its values."""
     parts = [
         pd.DataFrame(
             {

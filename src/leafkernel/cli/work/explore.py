@@ -1,4 +1,4 @@
-"""A table as the forest sees it, on one page."""
+"""The ``explore`` command."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from leafkernel.tables._formats import suffix_of
 from leafkernel.tables._room import explain_damage
 from leafkernel.tables.files import call
 
-# What is in the head of every page of ours.
+# Part of the header of every page that leafkernel writes.
 _MARK = b'<meta name="generator" content="leafkernel"'
 _HEAD_BYTES = 8192
 
 
 def explore(talk: Talk, options: Explore) -> None:
-    """Make the page, and say where it is; by default it has the name of the table."""
+    """Make the page and print its path. By default it has the name of the table."""
     page = options.output or Path(f"{_stem(options.table)}.html")
     _check_page(page, options)
     options = replace(options, max_rows=min(options.max_rows or MOST_ROWS, MOST_ROWS))
@@ -56,7 +56,7 @@ def explore(talk: Talk, options: Explore) -> None:
         path = report.save(page)
     except OSError as error:
         raise FileError(
-            f"--output {page} cannot be written: {error.strerror or error}. Give another name."
+            f"--output {page} cannot be written: {error.strerror or error}. Use another name."
         ) from error
     size = path.stat().st_size
     talk.summary({**study.lines(), "page": f"{format_bytes(size)}, one file that works offline"})
@@ -69,20 +69,20 @@ def explore(talk: Talk, options: Explore) -> None:
 
 
 def _stem(table: Path) -> str:
-    """Return a file's name without what says its format."""
+    """Return the name of a file without its suffix."""
     return "table" if str(table) == "-" else table.name[: len(table.name) - len(suffix_of(table))]
 
 
 def _check_page(page: Path, options: Explore) -> None:
-    """Refuse a file that cannot be the page, before any work is done for it."""
+    """Reject an invalid output file before the work starts."""
     if page.suffix.lower() not in (".html", ".htm"):
-        raise OptionError(f"--output {page}: a page is HTML; its name should end in .html.")
+        raise OptionError(f"--output {page} is not an HTML file. The name must end in .html.")
     check_place(page, options)
     if options.force or not page.is_file():
         return
     with explain_damage(f"--output {page}"), page.open("rb") as file:
         if _MARK not in file.read(_HEAD_BYTES):
             raise OptionError(
-                f"--output {page}: there is a file of that name that is no page of leafkernel; "
-                "give another name, or --force to overwrite it."
+                f"--output {page} already exists and was not written by leafkernel. Use another "
+                "name, or --force to overwrite it."
             )

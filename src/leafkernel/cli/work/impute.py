@@ -1,4 +1,4 @@
-"""A table without gaps."""
+"""The ``impute`` command."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from leafkernel.tasks import ProximityImputer
 
 
 def impute(talk: Talk, options: Impute) -> None:
-    """Fill the gaps of a table."""
+    """Fill in the missing values of a table."""
     table, target, output = options.table, options.target, options.output
     stated, kinds = options.stated, options.kinds
     talk.step(f"reading {call(table)}")
-    # Columns have types in JSON and in typed files. In text, each cell stays as it is written.
+    # JSON and typed files store values with types. In text, each cell keeps its original form.
     typed = talk.json if output is None else suffix_of(output) in TYPED_FORMATS
-    remedy = "Cut the file into parts, and fill each of them."
+    remedy = "Split the file into parts and fill each of them."
     with open_source(table) as source:
         frame = read_source(
             source,
@@ -70,14 +70,14 @@ def impute(talk: Talk, options: Impute) -> None:
             frame.isetitem(j, filled)
             fills |= {(i, j): filled.iloc[i] for i in np.flatnonzero(column.gaps).tolist()}
     else:
-        talk.note("Nothing is missing in a column of numbers or categories.")
+        talk.note("No column of numbers or categories has missing values. Nothing was filled.")
     write = None
     if original is not None and (note := original.note(output)):
         talk.note(note)
     elif original is not None:
         write = replace(original, fills=fills, escape_formulas=options.escape_formulas).write
     elif output is not None and from_text:
-        talk.note(f"{output.name} was written with types: numbers as numbers, missing as null.")
+        talk.note(f"{output.name} stores values with types: numbers as numbers, missing as null.")
     counts = {column.name: int(column.gaps.sum()) for column in gappy.values()}
     lines = {
         "table": f"{call(table)}: {len(frame):,} rows, {frame.shape[1]:,} columns",
@@ -94,7 +94,7 @@ def _columns(
     left_out: set[str | None],
     kinds: dict[str, str],
 ) -> dict[int, GappyColumn]:
-    """Return the columns that are filled or help to fill others, by place."""
+    """Return the columns that are filled or used to fill others, by position."""
     columns, untouched, findings = {}, [], Findings()
     signs = frame.attrs.get("signs", {})
     for j, name in enumerate(names):
@@ -107,7 +107,7 @@ def _columns(
         if (column is None or not column.fillable) and frame.iloc[:, j].isna().any():
             untouched.append(repr(name))
     if untouched:
-        talk.note(f"The gaps of these columns were not filled: {shorten(untouched)}.")
+        talk.note(f"Missing values of these columns were not filled: {shorten(untouched)}.")
     talk.note(*findings.sentences())
     return columns
 
@@ -118,13 +118,13 @@ def _fill(
     prepared: Prepared | None,
     forest: dict[str, Any],
 ) -> dict[int, Any]:
-    """Return the columns without gaps."""
+    """Return the filled columns by position."""
     X = pd.DataFrame({str(j): column.for_imputer() for j, column in columns.items()})
     imputer = ProximityImputer(**forest)
     if prepared is None:
         filled = imputer.fit_transform(X)
         return {j: filled[str(j)] for j in columns}
-    # Rows without a target are filled as new rows would be.
+    # Rows without a target are filled like new rows.
     known = np.isin(np.asarray(frame.index), prepared.rows)
     parts = [imputer.fit_transform(X[known].reset_index(drop=True), prepared.target)]
     if not known.all():

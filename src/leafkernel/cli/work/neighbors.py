@@ -1,4 +1,4 @@
-"""The most similar rows."""
+"""The ``neighbors`` command."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def neighbors(talk: Talk, options: Neighbors) -> None:
         stream_neighbors(talk, options)
         return
     if options.sample is not None:
-        raise OptionError("--sample is for --max-memory. To use fewer rows, give --max-rows.")
+        raise OptionError("--sample requires --max-memory. To use fewer rows, use --max-rows.")
     study = begin(talk, options)
     n_candidates = len(study.y) - (study.new is None)
     if options.k > n_candidates:
         talk.note(f"There are only {n_candidates:,} rows to choose neighbors from.")
-    talk.step("nearest rows")
+    talk.step("finding neighbors")
     with taking_rows(study.new):
         similarity, rows = study.prox.kneighbors(study.asked, min(options.k, n_candidates))
     m, k = rows.shape
@@ -37,5 +37,6 @@ def neighbors(talk: Talk, options: Neighbors) -> None:
             "neighbor_target": study.shown(study.y)[near],
         }
     )
-    frame = frame[frame["proximity"] > 0].reset_index(drop=True)  # others share no leaf
+    # A proximity of zero means that the rows share no leaf.
+    frame = frame[frame["proximity"] > 0].reset_index(drop=True)
     talk.result(frame, options, lines=study.lines(), about=study.about())

@@ -1,4 +1,4 @@
-"""Rows that are unlike others of their class, or have unlikely numbers."""
+"""The ``outliers`` command."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from leafkernel.tasks import outlier_scores
 
 # "Generally, if the measure is greater than 10, the case should be carefully inspected" (Breiman).
 _DESERVES_A_LOOK = 10
-_WITHOUT_LIMIT = ("rfgap", "raw")  # conventions that have no such scale
+_WITHOUT_LIMIT = ("rfgap", "raw")  # conventions on another scale
 
 
 def outliers(talk: Talk, options: Outliers) -> None:
-    """Rank the rows by their outlier scores."""
+    """Rank the rows by outlier score."""
     study = begin(talk, options)
     talk.step("outliers")
     score = outlier_scores(study.prox, study.y, X=study.X, convention=options.convention.value)

@@ -1,4 +1,4 @@
-"""Classes with probabilities and trust, or numbers with intervals."""
+"""The ``predict`` command."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from leafkernel.tasks import ProximityClassifier, ProximityRegressor, trust_scor
 Array = npt.NDArray[Any]
 
 _COVERAGE = 0.9
-_ROUNDING = 1e-9  # of a quotient like 0.9 / 0.1, which is 9 and a little
+_ROUNDING = 1e-9  # tolerance for quotients like 0.9 / 0.1, which is slightly above 9
 
 
 @dataclass
 class Predictions:
-    """What is said of the rows."""
+    """Predictions, with further columns and texts for the output."""
 
-    predicted: Array  # classes (None where unknown), or numbers (NaN where unknown)
-    columns: dict[str, Any] = field(default_factory=dict)  # that follow the prediction
-    interval: tuple[Array, Array] | None = None  # both ends, NaN where unknown; None for classes
-    lines: dict[str, str] = field(default_factory=dict)  # more for the summary
-    about: dict[str, Any] = field(default_factory=dict)  # more for the JSON document
+    predicted: Array  # classes (None if unknown) or numbers (NaN if unknown)
+    columns: dict[str, Any] = field(default_factory=dict)  # columns after the prediction
+    interval: tuple[Array, Array] | None = None  # both ends, NaN if unknown; None for classes
+    lines: dict[str, str] = field(default_factory=dict)  # further lines of the summary
+    about: dict[str, Any] = field(default_factory=dict)  # further content of the JSON document
 
 
 def predict(talk: Talk, options: Predict) -> None:
-    """Predict the rows of another table, or those of the table itself out of bag."""
+    """Predict the rows of --new, or the rows of the table out of bag."""
     planned = plan(talk, options)
     share = _check_coverage(planned.prepared, options.coverage)
     study = fit(talk, options, planned)
@@ -71,11 +71,11 @@ def predict(talk: Talk, options: Predict) -> None:
 
 
 def _check_coverage(prepared: Prepared, coverage: float | None) -> float:
-    """Return the share that intervals are to cover, or say why there can be no such intervals."""
+    """Return the coverage of the intervals, or raise an error if it is not possible."""
     if prepared.task == "classification" and coverage is not None:
         raise OptionError(
-            f"--coverage is for intervals of numbers, but the target {prepared.target_name!r} "
-            "holds classes. Leave --coverage out, or use --task regression if they are numbers."
+            f"--coverage is only for numeric targets, but the target {prepared.target_name!r} has "
+            "classes. Leave out --coverage, or use --task regression if the classes are numbers."
         )
     share = _COVERAGE if coverage is None else coverage
     n, least = len(prepared.target), ceil(share / (1 - share) - _ROUNDING)
@@ -99,7 +99,7 @@ def _classes(talk: Talk, study: Study) -> Predictions:
         found.columns["trust"] = np.where(known, trust, np.nan)
     else:
         talk.note(
-            "There are no trust scores: they need the scheme gap, and this is "
+            "There are no trust scores, because they require the scheme gap. The scheme here is "
             f"{study.prox.scheme_.name}."
         )
     found.columns.update({f"probability_{name}": shares[:, j] for j, name in enumerate(classes)})
@@ -122,9 +122,9 @@ def _probabilities(talk: Talk, study: Study) -> tuple[list[str], npt.NDArray[np.
 
 def _note_vote(talk: Talk, study: Study) -> None:
     talk.note(
-        f"{type(study.prox.forest_).__name__} makes no predictions of its own here. Each "
-        "prediction is a vote of similar rows, with the proximities of the scheme "
-        f"{study.prox.scheme_.name}."
+        f"{type(study.prox.forest_).__name__} does not predict this target itself. Each prediction "
+        f"is an average over similar rows, weighted by their proximities (scheme "
+        f"{study.prox.scheme_.name})."
     )
 
 
@@ -134,12 +134,12 @@ def _numbers(talk: Talk, study: Study, share: float) -> Predictions:
     is_calibrated = study.judgement.out_of_bag
     if not is_calibrated:
         talk.note(
-            f"The intervals may hold more or less than {100 * share:.4g}% of the targets, because "
-            "they are not calibrated. Calibration needs the scheme gap, and this is "
-            f"{study.prox.scheme_.name}."
+            f"The intervals may contain more or less than {100 * share:.4g}% of the targets, "
+            "because they are not calibrated. Calibration requires the scheme gap. The scheme here "
+            f"is {study.prox.scheme_.name}."
         )
     with warnings.catch_warnings():
-        if is_training or is_calibrated:  # rows without any proximity stay empty here
+        if is_training or is_calibrated:  # rows without any proximity get no interval here
             warnings.filterwarnings("ignore", ".* have no proximity to any ", LeafkernelWarning)
         if is_calibrated:
             low, high = regressor.predict_interval(X, coverage=share).T
@@ -154,7 +154,7 @@ def _numbers(talk: Talk, study: Study, share: float) -> Predictions:
     said, covered = "calibrated out of bag" if is_calibrated else "not calibrated", None
     if is_training:
         covered = _covered(study.y[known], low[known], high[known])
-        said += f"; they hold {covered:.1%} of the targets of the training rows"
+        said += f"; they contain {covered:.1%} of the targets of the training rows"
     return Predictions(
         own,
         columns={"low": study.shown(low), "high": study.shown(high)},
@@ -169,7 +169,7 @@ def _covered(target: Array, low: Array, high: Array) -> float:
 
 
 def _score(talk: Talk, study: Study, new: NewRows, found: Predictions) -> None:
-    """Compare the predictions of new rows with their targets, in words and in numbers."""
+    """Compare the predictions of new rows with their targets, and add the scores."""
     m, target = len(new.rows), new.target
     said = f"{call(new.path)}: {m:,} row{'s' * (m != 1)}"
     known = np.zeros(m, dtype=bool) if target is None else ~np.asarray(pd.isna(target), dtype=bool)
@@ -191,7 +191,7 @@ def _score(talk: Talk, study: Study, new: NewRows, found: Predictions) -> None:
             said += "; " if explained is None else f"; R² {explained:.3f}, "
             days = " days" * (study.prepared.target_column.form in DATE_FORMS)
             said += f"typical error {error:.4g}{days}"
-            said += f"; the intervals hold {covered:.1%} of the targets"
+            said += f"; the intervals contain {covered:.1%} of the targets"
     found.lines["new rows"], found.about["new"] = said, scores
 
 
@@ -202,5 +202,5 @@ def _note_unseen(talk: Talk, study: Study, new: NewRows, truth: Array) -> None:
         talk.note(
             f"{call(new.path)}: {n:,} {'row has' if n == 1 else 'rows have'} a class that is "
             f"not in the training table: {shorten([quote(each) for each in strangers])}. "
-            f"{'It counts' if n == 1 else 'They count'} as wrong predictions."
+            f"{'It counts as a wrong prediction' if n == 1 else 'They count as wrong predictions'}."
         )

@@ -1,4 +1,4 @@
-"""Rows that stand for their class."""
+"""The ``prototypes`` command."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from leafkernel.tasks import select_prototypes
 
 def prototypes(talk: Talk, options: Prototypes) -> None:
     """Choose the prototypes of each class."""
-    # The score is that of the forest. The option says how prototypes are similar.
+    # --scheme applies to the prototypes only, not to the score of the forest.
     study = begin(talk, replace(options, scheme=None))
     talk.step("prototypes")
     codes, labels = target_groups(study.judgement)
-    # The share of trees in which two rows share a leaf is easiest to read.
+    # The share of trees in which two rows share a leaf is the easiest to interpret.
     scheme = "uniform" if options.scheme is None else options.scheme.value
     prox = study.similarity(scheme)
     found = select_prototypes(prox, codes, n_prototypes=options.n)
@@ -34,7 +34,7 @@ def prototypes(talk: Talk, options: Prototypes) -> None:
             **study.prepared.names(found.rows),
             "stands_for": _share_out(prox, codes, found),
             "class_size": sizes,
-            # Mean proximity of the class to the nearest of its prototypes so far.
+            # Mean proximity of the rows of the class to their nearest prototype up to this one.
             "coverage": gains.cumsum() / sizes,
         }
     )
@@ -44,9 +44,9 @@ def prototypes(talk: Talk, options: Prototypes) -> None:
 
 
 def _share_out(prox: Any, codes: Any, found: Any) -> Any:
-    """Return how many rows of its class have each prototype as their nearest."""
+    """Return the number of rows in its class for which each prototype is the nearest."""
     nearness = prox.proximity_to(found.rows).toarray()
-    nearness[found.rows, np.arange(len(found.rows))] = np.inf  # each stands for itself
+    nearness[found.rows, np.arange(len(found.rows))] = np.inf  # each represents itself
     nearness[codes[:, None] != found.labels[None, :]] = 0
     nearest = nearness.argmax(axis=1)
     some = nearness[np.arange(len(codes)), nearest] > 0

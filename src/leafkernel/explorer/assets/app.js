@@ -1,6 +1,6 @@
-// The page: what is shown, and how its parts follow.
+// The page: its state, and updates of its parts.
 
-const MAP_IN_SHORT = 'Near rows share leaves. The axes have no meaning.';
+const MAP_IN_SHORT = 'Rows that are close share leaves. The axes have no meaning.';
 
 class App {
   constructor(report) {
@@ -9,10 +9,10 @@ class App {
     this.color = report.target;
     this.row = -1;
     this.tab = 'row';
-    this.scaling = null; // how numbers are spread over the colors; null: as suits the column
+    this.scaling = null; // scale of the colors of numbers; null: chosen for the column
     this.shown = new Shown(this);
     this.groups = { A: null, B: null };
-    this.trail = []; // rows seen before this one
+    this.trail = []; // previously selected rows
     this.plot = null;
     this.allValues = false;
     this.allColumns = false;
@@ -88,10 +88,10 @@ class App {
     const ranked = report.ranked.filter((column) => columns.includes(column));
     byId('color-by').replaceChildren(
       group(
-        'The forest',
+        'Forest',
         columns.filter((column) => !isOwn(column)),
       ),
-      ...[group('Columns, the most important first', ranked)].filter(Boolean),
+      ...[group('Columns, most important first', ranked)].filter(Boolean),
     );
   }
 
@@ -124,8 +124,8 @@ class App {
   }
 
   /**
-   * The color of a class of the target, while the map is colored by the target: beside other colors
-   * on the map it would have a second meaning.
+   * The color of a class of the target if the map is colored by the target. With other colors on the
+   * map, it would be ambiguous.
    */
   classColor(name) {
     if (![this.report.target, this.report.prediction].includes(this.color)) return null;
@@ -133,18 +133,18 @@ class App {
     return entry ? entry.color : null;
   }
 
-  /** The color that a row has on the map. */
+  /** The color of a row on the map. */
   rowColor(row) {
     return this.scale ? this.scale.colors[this.scale.codes[row]] : null;
   }
 
-  /** Draw the panels in the colors that the map has now. */
+  /** Redraw the panels in the current colors of the map. */
   recolorPanels() {
     this.renderRow();
     redrawTabs(this);
   }
 
-  /** Keep rows as group A or B, `{ text, mask }`; null: none. */
+  /** Set group A or B to `{ text, mask }`, or to null. */
   setGroup(name, group) {
     this.groups[name] = group;
     this.report.groups = groupColumn(this);
@@ -162,14 +162,14 @@ class App {
     this.scale = colorScale(this.color, this.theme, this.scaling);
     const { shown } = this;
     const only = [...(shown.only ?? [])].filter((code) => this.scale.entries?.[code]);
-    shown.only = only.length ? new Set(only) : null; // a link may ask for what is not there
+    shown.only = only.length ? new Set(only) : null; // a link may have invalid codes
     const mask = shown.mask();
     drawLegend(this);
     drawShown(this, mask);
     if (this.plot) await this.plot.draw(this.scale, mask, this.theme);
   }
 
-  /** A click on the legend: this class alone; more clicks add and take away. */
+  /** A click on the legend shows only this class. Further clicks add or remove classes. */
   isolate(code) {
     const only = new Set(this.shown.only ?? []);
     if (!only.delete(code)) only.add(code);
@@ -202,7 +202,7 @@ class App {
       this.plot = null;
       document.body.classList.add('no-plot');
       message.textContent =
-        'The map needs WebGL, which this browser has switched off or does not have. Search and all tables work without it.';
+        'The map requires WebGL, which is not available in this browser. Search and all tables work without it.';
     }
   }
 
@@ -211,7 +211,7 @@ class App {
     this.moving = setTimeout(() => writeView(this), 200);
   }
 
-  /** Show in the map where a row of a table is. */
+  /** Highlight a row of a table on the map. */
   point(row) {
     this.plot?.point(row);
   }
@@ -224,9 +224,9 @@ class App {
     if (row !== this.row && this.row >= 0 && !isBack && !quiet) this.trail.push(this.row);
     const changed = row !== this.row;
     this.row = row;
-    if (this.trail.at(-1) === row) this.trail.pop(); // chosen again, or gone back to
+    if (this.trail.at(-1) === row) this.trail.pop(); // the same row again, or back
     if (this.plot) {
-      showTooltip(this, -1); // it may lie where the neighbors are
+      showTooltip(this, -1); // it may cover the neighbors
       this.plot.point(-1);
       this.plot.select(row, row < 0 ? [] : this.report.neighbors(row));
       if (row >= 0 && bringIntoView) this.plot.bringIntoView(row);
@@ -237,7 +237,7 @@ class App {
     if (changed && !quiet) writeView(this, true);
   }
 
-  /** One line of what is selected, read out to those who do not see the map. */
+  /** Describe the selected row in one line, also for screen readers. */
   tell() {
     const { report, row } = this;
     byId('to-details').hidden = row < 0;
@@ -263,7 +263,7 @@ class App {
     byId('details-title')?.focus();
   }
 
-  /** Select a row that a panel names, and read on there. */
+  /** Select a row from a panel, and move the focus to its details. */
   open(row) {
     this.select(row);
     byId('details-title')?.focus();
@@ -273,7 +273,7 @@ class App {
     const shown = byId('panel-row');
     const isHeld = shown.contains(document.activeElement);
     shown.replaceChildren(renderDetails(this, this.row));
-    // What had the focus is gone: a keyboard's reader would start at the top of the page.
+    // The focused element was removed. Without this, the focus would go to the top of the page.
     if (isHeld) (byId('details-title') ?? shown).focus({ preventScroll: true });
   }
 
@@ -292,7 +292,7 @@ class App {
     this.recolorPanels();
   }
 
-  /** Back and forward of the browser. */
+  /** Restore a view for the back and forward buttons of the browser. */
   restore() {
     const view = readView();
     const color = this.findColor(view.color) ?? this.report.target;

@@ -1,6 +1,6 @@
-// Colors that people with a color deficiency can tell apart, on light and dark ground.
+// Color-blind safe palettes for light and dark backgrounds.
 
-// Okabe and Ito's eight, those that stand out on white first, and four of Paul Tol's.
+// Eight colors of Okabe and Ito, the most visible on white first, and four of Paul Tol.
 const CLASS_COLORS = {
   light: [
     '#0072b2',
@@ -31,7 +31,7 @@ const CLASS_COLORS = {
     '#b5b54a',
   ],
 };
-// Grays, each with one meaning: other categories, missing values, rows that are not shown.
+// Grays for other categories, missing values and rows that are not shown.
 const GRAY = { light: '#8b938e', dark: '#7d8782' };
 const NONE = { light: '#c4c9c5', dark: '#4d5551' };
 const FAINT = { light: '#e6e8e4', dark: '#282e2b' };
@@ -49,14 +49,14 @@ const VIRIDIS = [
 ];
 const STEPS = 128;
 const MAX_CLASSES = 12;
-// A median nearer than this to an end of the values, as a share of their range, is skewed.
+// Values are skewed if the median is closer to an end than this share of the range.
 const SKEWED = 0.2;
 
 function channels(hex) {
   return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 }
 
-/** The color at `share` of a ramp of colors. */
+/** The color at the position `share` of a color ramp. */
 function rampColor(ramp, share) {
   const place = Math.min(Math.max(share, 0), 1) * (ramp.length - 1);
   const low = Math.min(Math.floor(place), ramp.length - 2);
@@ -66,26 +66,26 @@ function rampColor(ramp, share) {
   return `#${mixed.map((value) => value.toString(16).padStart(2, '0')).join('')}`;
 }
 
-/** Part of the ramp that can be seen on the ground: no pale yellow on white, no violet on black. */
+/** The part of the ramp that is visible on the background. */
 function visibleRamp(theme) {
   return theme === 'dark' ? VIRIDIS.slice(1) : VIRIDIS.slice(0, 9);
 }
 
 /**
- * How a column colors the points: a code for each row, a color for each code.
- * Missing values have one gray, categories beyond the most common another.
+ * The color scale of a column: a code for each row, and a color for each code.
+ * Missing values and rare categories have different grays.
  */
 function colorScale(column, theme, scaling) {
   return column.isNumber ? numberScale(column, theme, scaling) : classScale(column, theme);
 }
 
-/** The scalings that a column can have: a logarithm needs positive numbers. */
+/** The possible scalings of a column. A logarithm requires positive numbers. */
 function scalingsOf(column) {
   const lowest = (column.like ?? column).quantiles()(0);
   return column.date || !(lowest > 0) ? ['linear', 'rank'] : ['linear', 'log', 'rank'];
 }
 
-/** Linear, unless that would give most values nearly the same color. */
+/** The default scaling: linear, unless most values would have nearly the same color. */
 function defaultScaling(column) {
   const at = (column.like ?? column).quantiles();
   const [low, middle, high] = [at(0.02), at(0.5), at(0.98)];
@@ -95,14 +95,14 @@ function defaultScaling(column) {
   return place <= SKEWED && scalingsOf(column).includes('log') ? 'log' : 'rank';
 }
 
-/** Where a value lies on the ramp of colors, and which value lies at a share of it. */
+/** The position of a value on the color ramp, and the value at a position. */
 function rampPlaces(column, scaling) {
   const at = (column.like ?? column).quantiles();
   if (scaling === 'rank') {
     const { sorted } = column.like ?? column;
     return { place: (value) => rankShare(sorted, value), value: at, range: 'All values' };
   }
-  // The middle 96%, so that one wild value does not paint all the others in one color.
+  // Use the middle 96%, so that an extreme value does not give all others the same color.
   let [low, high] = [at(0.02), at(0.98)];
   let range = 'Middle 96% of values';
   if (!(high > low)) [low, high, range] = [at(0), at(1), 'All values'];
@@ -117,7 +117,7 @@ function rampPlaces(column, scaling) {
   };
 }
 
-/** The place of a value among sorted numbers, from 0 to 1; equal numbers share one place. */
+/** The rank of a value among sorted numbers, from 0 to 1. Equal numbers have the same rank. */
 function rankShare(sorted, value) {
   return (countBelow(sorted, value) - 0.5) / Math.max(sorted.length - 1, 1);
 }
@@ -145,7 +145,7 @@ function countCodes({ data, categories }) {
 function classScale(column, theme) {
   const counts = countCodes(column);
   const missing = column.data.length - counts.reduce((sum, count) => sum + count, 0);
-  // A class has one color among the true and the predicted, even if it is never predicted.
+  // A class has the same color for true and predicted values, even if it is never predicted.
   const weights = column.like ? countCodes(column.like) : counts;
   const shown = Array.from(weights.keys()).filter((code) => weights[code] > 0 || counts[code] > 0);
   let kept = shown;
@@ -154,7 +154,7 @@ function classScale(column, theme) {
   }
   const palette = CLASS_COLORS[theme];
   const paint = (i) => {
-    if (kept[i] === column.ground) return GRAY[theme]; // what the others stand out from
+    if (kept[i] === column.ground) return GRAY[theme]; // the background category
     return palette[(i + (column.firstColor ?? 0)) % palette.length];
   };
   const entries = kept.map((code, i) => ({

@@ -1,4 +1,4 @@
-// Columns: one value as text, as a number to sort by, and what is known of the whole column.
+// Columns of the report: values as text, as numbers, and statistics.
 
 const MISSING_TEXT = '–';
 const LONGEST_TEXT = 200;
@@ -11,7 +11,7 @@ function withMinus(text) {
   return text.replaceAll('-', '−');
 }
 
-/** Five significant digits or all before the point, no grouping (years and codes are numbers, too). */
+/** Five significant digits, or all before the point, without thousands separators. */
 function formatNumber(value) {
   if (!Number.isFinite(value)) return MISSING_TEXT;
   const size = Math.abs(value);
@@ -20,7 +20,7 @@ function formatNumber(value) {
   return withMinus(String(size >= 1e5 ? Math.round(value) : Number(value.toPrecision(5))));
 }
 
-/** Days since 1970 as a date, with the hour and minute where there are some. */
+/** Days since 1970 as a date, with the time if there is one. */
 function formatDate(days) {
   const date = new Date(Math.floor(days * 86400 + 1e-3) * 1000);
   if (Number.isNaN(date.getTime())) return MISSING_TEXT;
@@ -28,7 +28,7 @@ function formatDate(days) {
   return Number.isInteger(days) ? text.slice(0, 10) : text.slice(0, 16).replace('T', ' ');
 }
 
-/** The shortest decimal that is the same number in single precision: 39.1, not 39.099998. */
+/** The shortest decimal that equals the number in single precision: 39.1, not 39.099998. */
 function shortSingle(value) {
   for (let digits = 6; digits < 9; digits++) {
     const short = Number(value.toPrecision(digits));
@@ -41,7 +41,7 @@ function formatShare(share) {
   if (!Number.isFinite(share)) return MISSING_TEXT;
   const percent = share * 100;
   if (percent > 0 && percent < 0.1) return '<0.1%';
-  // Nearly all is not all: 100% beside another class's 0.3% would be too much.
+  // Do not round to 100% if another class has 0.3%.
   if (percent > 99 && percent < 99.999) return percent > 99.9 ? '>99.9%' : `${percent.toFixed(1)}%`;
   return `${percent.toFixed(percent < 9.95 ? 1 : 0)}%`;
 }
@@ -50,7 +50,7 @@ function formatCount(count) {
   return count.toLocaleString('en');
 }
 
-/** Text that is too long for a screen, cut. Files keep all of it. */
+/** Truncated text for the screen. Downloads have the complete text. */
 function short(text) {
   return text.length > LONGEST_TEXT ? `${text.slice(0, LONGEST_TEXT - 1)}…` : text;
 }
@@ -59,7 +59,7 @@ function plural(count, one, many = `${one}s`) {
   return `${formatCount(count)} ${count === 1 ? one : many}`;
 }
 
-/** A column of the report with the questions that the page asks of it. */
+/** A column of the report. */
 class Column {
   constructor(raw, key) {
     Object.assign(this, raw);
@@ -75,14 +75,14 @@ class Column {
     return this.values[row] === null || this.values[row] === undefined;
   }
 
-  /** The value as a string or a number; null where missing. */
+  /** The value as a string or a number; null if missing. */
   value(row) {
     if (this.isMissing(row)) return null;
     if (this.isNumber) return this.data[row];
     return this.kind === 'category' ? this.categories[this.data[row]] : this.values[row];
   }
 
-  /** The value for a file: numbers of single precision without digits they do not have. */
+  /** The value for a download, without excess digits of single precision. */
   plain(row) {
     const value = this.value(row);
     if (this.date && value !== null) return this.format(value);
@@ -95,7 +95,7 @@ class Column {
     return this.isNumber ? this.format(value) : short(String(value));
   }
 
-  /** Quantiles, of a sample of the rows where there are many: they only set scales. */
+  /** Quantiles, from a sample if there are many rows. They are only used for scales. */
   quantiles() {
     if (this.sorted === undefined) {
       const step = Math.max(1, Math.floor(this.data.length / 20000));
@@ -109,14 +109,14 @@ class Column {
     return (share) => (sorted.length ? sorted[Math.round(share * (sorted.length - 1))] : NaN);
   }
 
-  /** The width of the middle 80%: what counts as a large difference. */
+  /** The width of the middle 80%, which is the scale of differences. */
   spread() {
     const at = this.quantiles();
     return at(0.9) - at(0.1) || at(1) - at(0) || 1;
   }
 }
 
-/** The report as the rest of the script uses it. */
+/** The report, with methods for the page. */
 class Report {
   constructor(header) {
     Object.assign(this, header);
@@ -125,14 +125,14 @@ class Report {
       this[key] = new Column(header[key], key);
     }
     this.isClassification = header.task === 'classification';
-    // What the forest says, to the digits that mean something.
+    // Show only the meaningful digits of results.
     this.outlier.format = (score) => {
       if (!Number.isFinite(score)) return MISSING_TEXT;
       const digits = Math.abs(score) < 1000 ? 1 : 0;
       return withMinus((Number(score.toFixed(digits)) || 0).toFixed(digits));
     };
-    this.prediction.like = this.target; // in the same colors, to be compared
-    if (this.n_new) this.target.noneText = 'new, not known';
+    this.prediction.like = this.target; // use the same colors
+    if (this.n_new) this.target.noneText = 'new, unknown';
     this.error.format = this.isClassification
       ? (error) => Math.abs(error).toFixed(3)
       : (error) => formatNumber(error < 1000 ? Number(error.toPrecision(3)) : Math.round(error));
@@ -140,23 +140,23 @@ class Report {
     this.ranked = this.rankColumns();
   }
 
-  /** Whether the forest was not trained on a row. New rows come last. */
+  /** Whether a row is a new row. New rows are last. */
   isNew(row) {
     return row >= this.n - this.n_new;
   }
 
-  /** The position of a row in its table: that of the training rows, or that of the new rows. */
+  /** The position of a row in its table, which has either the training rows or the new rows. */
   position(row) {
     if (this.id_.positions) return this.id_.positions[row];
     return this.isNew(row) ? row - (this.n - this.n_new) : row;
   }
 
-  /** The name that the user gave to a row: its label in the index or the id column; else null. */
+  /** The label of a row in the index or in the id column; null if it has none. */
   givenName(row) {
     return this.id_.values?.[row] ?? null;
   }
 
-  /** The name of a row in lists: its label, or its position in the table. */
+  /** The name of a row: its label, or its position in the table. */
   id(row) {
     const position = String(this.position(row));
     return this.givenName(row) ?? (this.isNew(row) ? `new ${position}` : position);
@@ -167,7 +167,7 @@ class Report {
     return short(`${this.isNew(row) ? 'new ' : ''}${this.id_.name} ${name}`);
   }
 
-  /** The position of a row where its name does not say it. */
+  /** The position of a row if it differs from its name. */
   beside(row) {
     const position = String(this.position(row));
     const name = this.givenName(row);
@@ -195,7 +195,7 @@ class Report {
     return new Column(raw, 'mistakes');
   }
 
-  /** Columns with those that the forest uses most first, then the others in the file's order. */
+  /** All columns: the most important first, then the others in their original order. */
   rankColumns() {
     const importance = new Map();
     for (const feature of this.features) {
@@ -220,7 +220,7 @@ class Report {
     return found;
   }
 
-  /** The score of a boosted model for a row, and the rows that push it up and down; else null. */
+  /** The score of a boosted model for a row, with the contributions; null for other models. */
   contributions(row) {
     const found = this.contributions_;
     if (!found) return null;
@@ -248,7 +248,7 @@ class Report {
     };
   }
 
-  /** Why a row and the neighbor at `place` are alike: features with percents, and shared trees. */
+  /** Why a row and its neighbor at `place` are similar: features with shares, and shared trees. */
   why(place) {
     if (!this.why_) return null;
     const { m, feature, percent, trees, n_trees: total } = this.why_;
@@ -267,11 +267,11 @@ class Report {
 
   colorColumns() {
     const main = [this.target, this.prediction, this.outlier, this.error, this.mistakes];
-    main.push(this.groups); // the two groups that the reader compares, if there are any
+    main.push(this.groups); // the groups A and B, if they are set
     return [...main.filter(Boolean), ...this.columns.filter((column) => column.kind !== 'text')];
   }
 
-  /** Names of the columns that every page has, in plain words. */
+  /** The name of a column for the reader. */
   nameOf(column) {
     if (column === this.target) return `${column.name} (true)`;
     if (column === this.prediction) return `${this.target.name} (predicted)`;
@@ -282,7 +282,7 @@ class Report {
 }
 
 function reportOf(header) {
-  // The methods of these names need the fields under other ones.
+  // Rename these fields, because the class has methods with the same names.
   const { id, neighbors, why, contributions, ...rest } = header;
   return new Report({
     ...rest,

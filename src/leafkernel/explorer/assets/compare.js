@@ -1,6 +1,6 @@
-// How two groups of rows differ in a column: 0 if they have the same values, 1 if they are apart.
+// The difference of two groups of rows in a column, from 0 (same values) to 1 (separated).
 
-const MOST_COMPARED = 10000; // rows of a group; of more, some are taken evenly
+const MOST_COMPARED = 10000; // rows of a group; larger groups are sampled evenly
 
 function rowsOfMask(mask) {
   const rows = [];
@@ -10,7 +10,7 @@ function rowsOfMask(mask) {
   return Array.from({ length: MOST_COMPARED }, (_, i) => rows[Math.floor(i * step)]);
 }
 
-/** The difference in a column with the values of both groups; null for text. */
+/** The difference in a column, and typical values of both groups; null for text. */
 function compareColumn(column, rowsA, rowsB) {
   if (column.kind === 'text') return null;
   const [a, b] = [rowsA, rowsB].map((rows) => rows.filter((row) => !column.isMissing(row)));
@@ -25,8 +25,8 @@ function compareColumn(column, rowsA, rowsB) {
 }
 
 /**
- * Numbers, by rank: the chance that a row of A has the larger value minus the chance that one of B
- * has (Somers' D, or the rank-biserial correlation).
+ * Compare numbers by rank: the probability that A has the larger value minus the probability that B
+ * has it (Somers' D, or the rank-biserial correlation).
  */
 function compareNumbers(column, a, b) {
   const sorted = [a, b].map((rows) => Float64Array.from(rows, (row) => column.data[row]).sort());
@@ -41,7 +41,7 @@ function compareNumbers(column, a, b) {
   return { difference: Math.abs(signed), sign: Math.sign(signed), sides };
 }
 
-/** How many sorted numbers lie below a value; equal ones count half. */
+/** The number of sorted numbers below a value. Equal numbers count half. */
 function countBelow(sorted, value) {
   const first = (isBefore) => {
     let [low, high] = [0, sorted.length];
@@ -55,7 +55,7 @@ function countBelow(sorted, value) {
   return (first((other) => other < value) + first((other) => other <= value)) / 2;
 }
 
-/** Categories: half the sum of the differences in shares, and the category that differs most. */
+/** Compare categories: half the sum of the differences in shares, and the largest difference. */
 function compareShares(column, a, b) {
   const [sharesA, sharesB] = [a, b].map((rows) => {
     const shares = new Float64Array(column.categories.length);
@@ -76,7 +76,7 @@ function compareShares(column, a, b) {
   return { difference: sum / 2, sides };
 }
 
-/** All columns that can be compared, those that differ most first. */
+/** All columns that can be compared, the largest difference first. */
 function compareGroups(report, maskA, maskB) {
   const [rowsA, rowsB] = [rowsOfMask(maskA), rowsOfMask(maskB)];
   const columns = [report.target, report.prediction, report.outlier, ...report.columns];

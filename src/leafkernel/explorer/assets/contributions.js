@@ -1,6 +1,6 @@
-// Why a boosted model gave this score: the training rows that push it up and down.
+// Contributions of training rows to the score of a boosted model.
 
-/** A bar on either side of the middle of its track. The number beside it says the same. */
+/** A bar to the left or right of the center. It repeats the number beside it. */
 function sideBar(share) {
   const width = `${Math.min(Math.abs(share), 1) * 50}%`;
   const style = share < 0 ? { width, right: '50%' } : { width, left: '50%' };
@@ -12,7 +12,7 @@ function signedNumber(value) {
   return value > 0 ? `+${text}` : text;
 }
 
-/** Numbers that add up, with three digits of the largest, or more if that is not enough to add up. */
+/** Numbers with three digits of the largest, or more so that the rounded numbers add up. */
 function sumTexts(score, base, total) {
   const size = Math.max(Math.abs(score), Math.abs(base), Math.abs(total));
   const least = size > 0 ? Math.min(Math.max(2 - Math.floor(Math.log10(size)), 0), 12) : 2;
@@ -32,7 +32,7 @@ function scoreSentence(found) {
   return `${what} ${score} = base ${base} ${rest} from ${plural(found.up.count + found.down.count, 'row')}`;
 }
 
-/** What the score means; null where it is the prediction itself, or where that is not known. */
+/** The prediction for a score; null if the score is the prediction, or if it is unknown. */
 function scoreMeaning(found) {
   if (found.prediction === null || found.link === 'identity') return null;
   const isShare = found.link === 'logistic' || found.link === 'softmax';
@@ -56,9 +56,9 @@ function contributionSection(app, row) {
   );
   const start = app.report.isNew(row)
     ? ''
-    : 'This row was in training, and its own part is among them. ';
+    : 'The model was trained with this row, and its own contribution is included. ';
   return section(
-    'Why the model gave this score',
+    'Contributions to the score',
     make('p', { id: 'score' }, make('b', {}, `${whole}.`)),
     meaning ? make('p', { id: 'score-meaning' }, meaning) : null,
     contributionList(app, found.up, 'up', most),
@@ -66,8 +66,8 @@ function contributionSection(app, row) {
     make(
       'p',
       { class: 'note' },
-      `The base score and the parts of all training rows add up to the score of the model, exactly. ${start}`,
-      'A part says through which residuals a row acts, not how the score would change without it.',
+      `The base score and the contributions of all training rows add up to the score of the model exactly. ${start}`,
+      'A contribution is based on the residuals of a row. It is not the change of the score without this row.',
     ),
   );
 }
@@ -103,7 +103,7 @@ function contributionList(app, { rows, count, total }, word, most) {
     make(
       'p',
       { class: 'muted' },
-      `${plural(count, 'row')} ${push} it ${word}, ${signedNumber(total)} in all.${shown}`,
+      `${plural(count, 'row')} ${push} it ${word}, by ${signedNumber(total)} in total.${shown}`,
     ),
     make('ol', { class: 'neighbors pushes', id: `push-${word}` }, lines),
   );

@@ -1,8 +1,8 @@
-// What the reader does with buttons, fields and keys.
+// Event listeners of buttons, fields and keys.
 
 const THEME_KEY = 'leafkernel-theme';
 
-/** The theme that the reader chose before, if any. */
+/** The stored theme, if there is one. */
 function chosenTheme() {
   const theme = attempt(() => localStorage.getItem(THEME_KEY), null);
   return ['light', 'dark'].includes(theme) ? theme : null;
@@ -55,7 +55,7 @@ function listenToControls(app) {
   listenToShown(app);
 }
 
-/** Keys on the map. */
+/** Keyboard shortcuts of the map. */
 function plotKey(app, event) {
   if (!app.plot || event.ctrlKey || event.metaKey || event.altKey) return;
   const steps = {

@@ -1,6 +1,6 @@
 'use strict';
 
-// Reading the report: base64 of gzip of a JSON header and the arrays it refers to.
+// Decode the report: a JSON header and arrays, compressed with gzip and encoded as base64.
 
 const ARRAY_TYPES = {
   uint8: Uint8Array,
@@ -19,7 +19,7 @@ function bytesOfBase64(text) {
   return bytes;
 }
 
-/** Decode the text of the data element into the header, with typed arrays where it has references. */
+/** Decode the text of the data element, and replace references in the header by typed arrays. */
 async function decodeReport(text) {
   const packed = new Blob([bytesOfBase64(text.trim())]);
   const stream = packed.stream().pipeThrough(new DecompressionStream('gzip'));
@@ -35,7 +35,7 @@ function withArrays(value, buffer, start) {
   if (typeof value.dtype === 'string' && typeof value.offset === 'number') {
     return new ARRAY_TYPES[value.dtype](buffer, start + value.offset, value.length);
   }
-  // Long lists of strings hold no references: leave them as they are.
+  // Lists of strings have no references, and can be long.
   if (Array.isArray(value) && (value.length === 0 || typeof value[0] !== 'object')) return value;
   for (const key of Object.keys(value)) value[key] = withArrays(value[key], buffer, start);
   return value;

@@ -1,4 +1,4 @@
-// The selected row: what the forest said of it, from whom, and why they are alike.
+// The selected row: its prediction, its neighbors, and why they are similar.
 
 const SHARES_SHOWN = 6;
 
@@ -24,14 +24,14 @@ function renderNoRow(app) {
     make(
       'p',
       {},
-      'Each point is a row of the table. Rows that the forest finds similar are near each other. ',
-      'Click a point to see from which rows its prediction came, and why.',
+      'Each point is a row of the table. Similar rows are close to each other. ',
+      'Click a point to see its prediction, and the similar rows that it is based on.',
     ),
     make(
       'p',
       { class: 'muted' },
-      'Or search for one, or start from a table in the tabs above. ',
-      'With the keyboard: Tab to the map, then the arrow keys.',
+      'You can also search for a row, or choose one from the tables in the other tabs. ',
+      'With the keyboard, press Tab to reach the map, and then use the arrow keys.',
     ),
     notes.length ? [make('h3', {}, 'Notes on the data'), noteList(notes)] : null,
   );
@@ -84,7 +84,7 @@ function detailsHead(app, row, neighbors) {
         disabled: !app.canGoBack(),
       }),
       app.plot
-        ? button('Zoom to it', () => app.plot.zoomTo(rows), {
+        ? button('Zoom in', () => app.plot.zoomTo(rows), {
             id: 'zoom-to',
             class: 'quiet',
           })
@@ -98,7 +98,7 @@ function detailsHead(app, row, neighbors) {
   );
 }
 
-/** The prediction beside the truth, as a few facts and the classes' shares. */
+/** The prediction and the true value, as a few facts and the shares of the classes. */
 function predictionSection(app, row) {
   const { report } = app;
   const { target, prediction, outlier, error } = report;
@@ -113,20 +113,20 @@ function predictionSection(app, row) {
   let verdict = null;
   if (isNew) verdict = 'by all trees';
   else if (prediction.isMissing(row)) {
-    verdict = report.shares ? 'every tree had seen it in training' : 'no neighbors';
-  } else if (report.isClassification) verdict = report.isMistake(row) ? '✗ wrong' : '✓ right';
+    verdict = report.shares ? 'every tree was trained with it' : 'no neighbors';
+  } else if (report.isClassification) verdict = report.isMistake(row) ? '✗ wrong' : '✓ correct';
   const score = outlier.value(row);
   const facts = make(
     'dl',
     { class: 'facts' },
     fact(
-      // The prediction of a boosted model itself is below, with its score.
-      report.contributions_ ? 'By similar rows' : 'Predicted',
+      // The prediction of a boosted model is shown below with its score.
+      report.contributions_ ? 'From similar rows' : 'Predicted',
       prediction.text(row),
       verdict,
       report.isMistake(row) ? 'wrong' : '',
     ),
-    fact('True', isNew ? 'not known' : target.text(row), isNew ? 'a new row' : null),
+    fact('True', isNew ? 'unknown' : target.text(row), isNew ? 'a new row' : null),
     report.isClassification || isNew ? null : fact('Error', error.text(row)),
     isNew
       ? null
@@ -141,7 +141,7 @@ function predictionSection(app, row) {
 }
 
 function shareText(report, row) {
-  if (!report.shares) return 'by its neighbors';
+  if (!report.shares) return 'from its neighbors';
   return report.isNew(row) ? 'by all trees' : 'out of bag';
 }
 
@@ -170,33 +170,34 @@ function classShares(app, row) {
   return make(
     'div',
     {},
-    make('h3', {}, `Share of each class, ${shareText(report, row)}`),
+    make('h3', {}, `Share of each class (${shareText(report, row)})`),
     make('ul', { class: 'bars' }, lines),
   );
 }
 
-/** How many rows a prediction came from, where that was counted. */
+/** The number of rows that a prediction is based on, if it was counted. */
 function whoseText(report, row) {
   if (!report.neighbors_.makers) return null;
   const makers = report.neighbors_.makers[row];
-  if (report.shares) return `Made by ${plural(makers, 'training row')}.`;
-  return `${plural(makers, 'training row')} ${makers === 1 ? 'has' : 'have'} some proximity to it.`;
+  if (report.shares) return `Based on ${plural(makers, 'training row')}.`;
+  return `${plural(makers, 'training row')} ${makers === 1 ? 'is' : 'are'} similar to it.`;
 }
 
 function nearestText(report, neighbors) {
-  const all = neighbors.length === 1 ? 'The nearest one' : `The ${neighbors.length} nearest`;
-  const verb = neighbors.length === 1 ? ['is', 'makes'] : ['are', 'make'];
-  if (!report.shares) return `${all} ${verb[0]} shown.`;
+  const all =
+    neighbors.length === 1 ? 'The most similar row' : `The ${neighbors.length} most similar rows`;
+  const verb = neighbors.length === 1 ? ['is', 'has'] : ['are', 'have'];
+  if (!report.shares) return `${all} ${verb[0]} listed.`;
   const sum = neighbors.reduce((total, { proximity }) => total + proximity, 0);
-  return `${all}, shown here, ${verb[1]} up ${formatShare(sum)} of the prediction.`;
+  return `${all} ${verb[1]} a share of ${formatShare(sum)}.`;
 }
 
 function neighborSection(app, row, neighbors) {
   const { report } = app;
   if (!neighbors.length) {
     return section(
-      'Nearest training rows',
-      make('p', {}, 'No other row shares a leaf with this one.'),
+      'Most similar training rows',
+      make('p', {}, 'No other row shares a leaf with this row.'),
     );
   }
   const told = [whoseText(report, row), nearestText(report, neighbors)].filter(Boolean).join(' ');
@@ -236,7 +237,7 @@ function neighborSection(app, row, neighbors) {
     );
   });
   return section(
-    report.shares ? 'Who made this prediction' : 'Nearest training rows',
+    report.shares ? 'Rows behind this prediction' : 'Most similar training rows',
     make('p', { class: 'muted' }, told),
     make(
       'div',
@@ -252,8 +253,8 @@ function neighborSection(app, row, neighbors) {
       ? make(
           'p',
           { class: 'note' },
-          'Percents: how much each feature does to keep the two rows together in the trees. ',
-          'Dots have the color of the point on the map.',
+          'Percentages show how much each feature contributes to the similarity of the two rows. ',
+          'Dots have the colors of the map.',
         )
       : null,
     report.shares && report.why_
@@ -262,15 +263,15 @@ function neighborSection(app, row, neighbors) {
   );
 }
 
-/** Why the order of the neighbors is not that of the trees that they share with the row. */
+/** Why the neighbors are not sorted by the number of shared trees. */
 function shareReason(report, row) {
   const trees = report.isNew(row)
-    ? 'Only trees that were trained on the neighbor count.'
-    : 'Only trees that were trained on the neighbor and not on this row count.';
+    ? 'Only trees that were trained with the neighbor count.'
+    : 'Only trees that were trained with the neighbor and not with this row count.';
   return (
-    'A neighbor with fewer shared trees can have the larger share. In each tree, the training rows in the leaf ' +
-    'divide one vote by their weight in the bootstrap sample. So a shared small leaf counts more ' +
-    `than a shared large one. ${trees}`
+    'A neighbor with fewer shared trees can have a larger share. In each tree, the training rows in the leaf share ' +
+    'one vote, in proportion to their weight in the bootstrap sample. So a small leaf counts more than a large leaf. ' +
+    trees
   );
 }
 

@@ -1,4 +1,4 @@
-// Small helpers. Everything of the user's goes through text nodes, never through HTML.
+// DOM helpers. User data is inserted as text nodes, never as HTML.
 
 function byId(id) {
   return document.getElementById(id);
@@ -28,19 +28,19 @@ function button(text, onClick, properties = {}) {
   return make('button', { type: 'button', ...properties, on: { click: onClick } }, text);
 }
 
-/** A bar of `share` of its track. The number beside it says the same. */
+/** A bar with the length `share`. It repeats the number beside it. */
 function bar(share, color) {
   const width = `${Math.min(Math.max(share, 0), 1) * 100}%`;
   const style = color ? { width, background: color } : { width };
   return make('span', { class: 'bar', 'aria-hidden': 'true' }, make('span', { style }));
 }
 
-/** A dot of a class's color, beside its name; none for what has no color. */
+/** A dot in the color of a class, if it has one. */
 function swatch(color) {
   return color ? make('span', { class: 'swatch', style: { background: color } }) : null;
 }
 
-/** A frame around a wide table, which scrolls sideways and shows on which side there is more. */
+/** A horizontal scroller for a wide table, with shadows where there is more. */
 function scroller(label, table) {
   const box = make(
     'div',
@@ -60,7 +60,7 @@ function scroller(label, table) {
   return make('div', {}, hint, frame);
 }
 
-/** Something that may be refused in a notebook's frame or by a private window. */
+/** Run a function that may fail in a notebook frame or in a private window. */
 function attempt(action, otherwise) {
   try {
     return action();

@@ -1,9 +1,9 @@
-// Files to keep. Text is saved to the letter; the reader is told if a spreadsheet may run some of it.
+// Downloads. Text is saved unchanged, with a warning if a spreadsheet may run it as a formula.
 
 const FORMULA_START = /^ *[=+\-@\t\r\n]/;
 const PLAIN_NUMBER = /^ *[+-]?(\d+[.,]?\d*|[.,]\d+)(e[+-]?\d+)? *$/i;
 
-/** Whether a spreadsheet would take a text for a formula. */
+/** Whether a spreadsheet would run a text as a formula. */
 function isLikeFormula(value) {
   return typeof value === 'string' && FORMULA_START.test(value) && !PLAIN_NUMBER.test(value);
 }
@@ -15,7 +15,7 @@ function csvCell(value) {
   return /[",\r\n\t]/.test(text) || text !== text.trim() ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** Say beside the button of a download how many texts in the file are like formulas. */
+/** Show a note on formulas beside the button of a download. */
 function tellFormulas(place, count) {
   place.parentElement.querySelector('.formula-note')?.remove();
   if (!count) return;
@@ -23,8 +23,8 @@ function tellFormulas(place, count) {
     make(
       'p',
       { class: 'note formula-note', role: 'status' },
-      `${plural(count, 'text')} in this file ${count === 1 ? 'begins' : 'begin'} like a formula. ` +
-        'They are saved as they are. A spreadsheet may run them: import them as text.',
+      `${plural(count, 'cell')} of this file ${count === 1 ? 'begins' : 'begin'} like a formula, and a spreadsheet may run ` +
+        `${count === 1 ? 'it' : 'them'}. To prevent this, import the columns as text.`,
     ),
   );
 }
@@ -37,14 +37,14 @@ function saveBlob(blob, name) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
 
-/** Save a table, and return how many of its texts are like formulas. */
+/** Save a table, and return the number of cells that look like formulas. */
 function saveCsv(name, header, items, cells) {
   let formulas = 0;
   const line = (values) => {
     formulas += values.filter(isLikeFormula).length;
     return `${values.map(csvCell).join(',')}\r\n`;
   };
-  const parts = ['\ufeff', line(header)]; // the mark tells Excel that the text is UTF-8
+  const parts = ['\ufeff', line(header)]; // Excel requires the byte order mark for UTF-8
   let part = '';
   for (const item of items) {
     part += line(cells(item));
@@ -58,7 +58,7 @@ function saveCsv(name, header, items, cells) {
   return formulas;
 }
 
-/** Everything the page knows of each row but its neighbors, in the file's order. */
+/** Save all data of each row except its neighbors, in the original order. */
 function saveAllRows(report) {
   const known = [report.target, report.prediction, report.outlier, report.error];
   const isNamed = report.id_.values !== null;
@@ -83,7 +83,7 @@ function saveAllRows(report) {
   ]);
 }
 
-/** The map as it is seen, with the selected row's lines. */
+/** Save the current view of the map as an image. */
 function saveImage(plot) {
   const { canvas, overlay } = plot;
   const picture = make('canvas', {

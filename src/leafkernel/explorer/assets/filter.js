@@ -1,4 +1,4 @@
-// Conditions on rows, read from text: `age > 60 and island = Dream`.
+// Parse filters such as `age > 60 and island = Dream`.
 
 const COMPARISONS = {
   '>': (order) => order > 0,
@@ -11,7 +11,7 @@ const COMPARISONS = {
 const SAME_SIGNS = { '≥': '>=', '≤': '<=', '≠': '!=', '==': '=', '<>': '!=' };
 const SIGN = /^\s*(>=|<=|!=|<>|==|≥|≤|≠|>|<|=|contains\b|is\s+not\s+missing\b|is\s+missing\b)\s*/i;
 
-/** All that a condition can name, with the longest names first. */
+/** The columns that a condition can use, the longest names first. */
 function filterColumns(report) {
   const rows = (name, value) => ({ name, kind: 'text', value, isMissing: () => false });
   const named = (name, column) => column && { name, column };
@@ -38,8 +38,8 @@ function filterColumns(report) {
 }
 
 /**
- * Read a condition. Returns a function of a row; throws an error that says what cannot be read.
- * "and" binds more closely than "or"; a missing value fulfills nothing but "is missing".
+ * Parse a filter and return a function of a row. Throws an error for an invalid filter.
+ * "and" binds more tightly than "or". A missing value matches only "is missing".
  */
 function readFilter(report, text) {
   const columns = filterColumns(report);
@@ -77,7 +77,7 @@ function readCondition(columns, text) {
   };
 }
 
-/** The column that a condition begins with: in quotes, or the longest name that fits. */
+/** The column at the start of a condition: quoted, or the longest name that matches. */
 function readColumn(columns, text) {
   const quoted = readQuoted(text);
   const fits = quoted
@@ -96,7 +96,7 @@ function readQuoted(text) {
   return found && { text: found[2], rest: text.slice(found[0].length) };
 }
 
-/** A value: in quotes, or all up to the next "and" or "or". */
+/** A value: quoted, or all text up to the next "and" or "or". */
 function readValue(text) {
   const quoted = readQuoted(text);
   if (quoted) return quoted;
@@ -115,10 +115,10 @@ function comparison(column, name, sign, text) {
     const number = column.date ? Date.parse(text) / 86400000 : Number(text.replace('−', '-'));
     if (!Number.isFinite(number)) {
       const kind = column.date ? 'a date such as 2024-02-29' : 'a number';
-      throw new Error(`“${short(name)}” needs ${kind}; “${short(text)}” is none.`);
+      throw new Error(`“${short(text)}” is not ${kind}, which “${short(name)}” requires.`);
     }
     const isSingle = column.data instanceof Float32Array;
-    const value = isSingle ? Math.fround(number) : number; // as the page holds it
+    const value = isSingle ? Math.fround(number) : number; // the precision of the data
     return (row) => !column.isMissing(row) && holds(column.value(row) - value);
   }
   const order = ['=', '!='].includes(sign)

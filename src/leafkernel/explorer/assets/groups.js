@@ -1,8 +1,8 @@
-// Two groups of rows, and the columns in which they differ.
+// The tab that compares two groups of rows.
 
 const OTHERS = 'all other rows';
 
-/** The rows of both groups as masks; B is all rows that are not in A unless it was chosen. */
+/** The masks of both groups. By default, B is all rows that are not in A. */
 function groupMasks(app) {
   const { A, B } = app.groups;
   const first = A?.mask ?? null;
@@ -10,7 +10,7 @@ function groupMasks(app) {
   return [first, B?.mask ?? first.map((one) => 1 - one)];
 }
 
-/** A column that says of each row in which group it is, to color the map by. */
+/** A column with the group of each row, for coloring the map. */
 function groupColumn(app) {
   const [a, b] = groupMasks(app);
   if (!a && !b) return null;
@@ -28,7 +28,7 @@ function groupColumn(app) {
   return new Column(raw, 'groups');
 }
 
-/** Groups that can be chosen by name: what is shown, classes, mistakes, new rows. */
+/** The predefined groups: rows shown, classes, mistakes, new rows. */
 function groupChoices(app) {
   const { report } = app;
   const where = (text, test) => ({
@@ -48,8 +48,8 @@ function groupChoices(app) {
     target.categories.slice(0, 50).forEach((name, code) => {
       choices.push(where(`${target.name} = ${name}`, (row) => target.data[row] === code));
     });
-    choices.push(where('predicted right', (row) => mistakes.data[row] === 0));
-    choices.push(where('predicted wrong', (row) => mistakes.data[row] === 1));
+    choices.push(where('correct predictions', (row) => mistakes.data[row] === 0));
+    choices.push(where('wrong predictions', (row) => mistakes.data[row] === 1));
   } else {
     const middle = target.quantiles()(0.5);
     const text = target.format(middle);
@@ -103,7 +103,7 @@ function renderGroups(app) {
   const [a, b] = groupMasks(app);
   return panel(
     'Compare two groups',
-    'Choose the groups here. Or filter rows, draw a lasso on the map or click in the legend, and then press ' +
+    'Choose two groups here. You can also select rows with a filter, the lasso or the legend, and then click ' +
       '“Set as A” or “Set as B” above the map.',
     make('div', { class: 'group-choices' }, groupPicker(app, 'A'), groupPicker(app, 'B')),
     app.plot && a
@@ -169,10 +169,10 @@ function differenceTable(app, a, b) {
     make(
       'p',
       { class: 'note' },
-      'Difference: 0 if both groups have the same values, 1 if they are completely apart. ',
-      'For numbers it compares ranks; ↑ means that A has the larger values. A and B show the median and the middle half. ',
-      'For categories it is half the sum of the differences in shares. A and B show the category that differs most. ',
-      'Differences of small groups can be chance.',
+      'The difference is 0 if both groups have the same values, and 1 if they are completely separated. ',
+      'For numbers, it compares ranks, and ↑ means that A has larger values. The columns A and B show the median and ',
+      'the quartiles. For categories, it is half the sum of the differences in shares. The columns A and B show the ',
+      'category with the largest difference. Differences of small groups can be due to chance.',
     ),
   );
 }

@@ -1,38 +1,38 @@
-// What a proximity is, in plain words, and the words and keys of this page.
+// The help tab: proximities, filters, terms and keyboard shortcuts.
 
 function renderAbout(app) {
   const { report } = app;
   const paragraph = (...text) => make('p', {}, ...text);
   const shares = report.shares
     ? [
-        'Here a neighbor’s proximity is its ',
+        'On this page, the proximity of a neighbor is its ',
         make('b', {}, 'share of the prediction'),
-        ': take the trees that did not see the row in training, look up who else is in its leaf in each, ',
-        'and average. The shares of all training rows sum to one, and the targets averaged with these shares are ',
-        'the forest’s own out-of-bag prediction, exactly. So “who made this prediction” is not a guess.',
+        '. Only trees that were not trained with the row are used. In each of them, the training rows in the same leaf ',
+        'share one vote. The shares of all training rows sum to one. The average of their targets, weighted by these ',
+        'shares, is exactly the out-of-bag prediction of the forest.',
       ]
     : [
-        'Here a proximity is a number that grows with the trees in which two rows end in the same leaf ',
-        `(weights “${report.scheme}”). It tells who is alike to the forest; it is not a share of the prediction.`,
+        'On this page, a proximity increases with the number of trees in which two rows share a leaf ',
+        `(weight scheme “${report.scheme}”). It measures similarity. It is not a share of the prediction.`,
       ];
   return make(
     'div',
     { class: 'prose' },
     make('h2', {}, 'What is a proximity?'),
     paragraph(
-      'A decision tree asks a row a few questions about its values and puts it into a leaf. Two rows in the same leaf ',
-      'gave the same answers to the questions that mattered for ',
+      'A decision tree asks a few questions about the values of a row, and so assigns it to a leaf. Two rows in the ',
+      'same leaf have the same answers to the questions that help to predict ',
       make('b', {}, report.target.name),
-      '. A forest has many trees; the more of them put two rows together, the nearer the two are. ',
-      'That is their proximity: similarity as the forest sees it. Columns that say nothing about the target have no weight.',
+      '. A forest has many trees. The more often two rows share a leaf, the larger is their proximity. ',
+      'Columns that do not help to predict the target have little influence.',
     ),
     paragraph(...shares),
     report.contributions_
       ? paragraph(
-          make('b', {}, 'Why the model gave this score'),
-          ': a boosted model adds up small corrections, and each correction is made from the residuals of training ',
-          'rows. So its score is a base score plus a signed part of each training row, exactly. Rows that push the ',
-          'score up and rows that push it down are listed with their parts.',
+          make('b', {}, 'Contributions to the score'),
+          ': a boosted model adds up many small corrections. Each correction is computed from the residuals of ',
+          'training rows. So the score is exactly a base score plus a positive or negative contribution of each ',
+          'training row. The page lists the rows with the largest contributions in each direction.',
         )
       : null,
     make('h3', {}, 'The map'),
@@ -44,14 +44,14 @@ function renderAbout(app) {
     ),
     make('h3', {}, 'Filters and groups'),
     paragraph(
-      'A filter is one or more conditions: ',
+      'A filter has one or more conditions, for example ',
       make('kbd', {}, 'age > 60 and island = Dream'),
-      '. Signs are > < >= <= = != and the words “contains”, “is missing”, “is not missing”, “and”, “or”. ',
-      'Put a name or a value in quotes if it has “and” or “or” in it. You can also filter by “predicted”, “error”, ',
-      '“outlier score” and “position”. A missing value fulfills no condition but “is missing”. ',
-      'Keep the rows that a filter, the lasso or the legend shows as group A or B to compare them.',
+      '. Use > < >= <= = != and the words “contains”, “is missing”, “is not missing”, “and”, “or”. ',
+      'Put names and values that contain “and” or “or” in quotes. You can also filter by “predicted”, “error”, ',
+      '“outlier score” and “position”. A missing value matches only “is missing”. ',
+      'To compare two groups of rows, select rows with a filter, the lasso or the legend, and set them as group A or B.',
     ),
-    make('h3', {}, 'Words used here'),
+    make('h3', {}, 'Terms'),
     make(
       'dl',
       { class: 'glossary' },
@@ -60,32 +60,37 @@ function renderAbout(app) {
           ? [
               [
                 'Out of bag',
-                'Said by trees that had not seen the row in training: an honest test without a second table.',
+                'Predicted only by trees that were not trained with the row. This is a fair test without a second table.',
               ],
             ]
           : []),
         [
           'Error',
           report.isClassification
-            ? 'One minus the share of the true class: 0 is sure and right, 1 is sure and wrong.'
-            : 'How far the prediction is from the true value.',
+            ? 'One minus the share of the true class: 0 is certain and correct, 1 is certain and wrong.'
+            : 'The distance of the prediction from the true value.',
         ],
         [
           'Outlier score',
-          'How unlike its own kind a row is, against what is usual there. Above 10 deserves a look.',
+          report.isClassification
+            ? 'High if a row is similar to few rows of its class. Scores above 10 deserve a look.'
+            : 'High if a target is far from those of similar rows, or if features are unusual. Scores above 10 deserve a look.',
         ],
-        ['Prototype', 'A typical row: most of its neighbors are of its own kind.'],
+        [
+          'Prototype',
+          `A typical row of a ${report.isClassification ? 'class' : 'group'}: it has the most neighbors of this ${report.isClassification ? 'class' : 'group'}.`,
+        ],
       ].flatMap(([word, meaning]) => [make('dt', {}, word), make('dd', {}, meaning)]),
     ),
-    make('h3', {}, 'Keys'),
+    make('h3', {}, 'Keyboard shortcuts'),
     make(
       'dl',
       { class: 'glossary keys' },
       ...[
-        ['/', 'search'],
-        ['arrows', 'on the map: go to the nearest row in that direction'],
-        ['+ − 0', 'zoom in, zoom out, show everything'],
-        ['Esc', 'clear the selection, or leave the lasso'],
+        ['/', 'search for a row'],
+        ['arrows', 'on the map: go to the nearest row in this direction'],
+        ['+ − 0', 'zoom in, zoom out, show all rows'],
+        ['Esc', 'clear the selection, or cancel the lasso'],
       ].flatMap(([key, meaning]) => [
         make('dt', {}, make('kbd', {}, key)),
         make('dd', {}, meaning),
@@ -94,8 +99,8 @@ function renderAbout(app) {
     make(
       'p',
       { class: 'note' },
-      `Made with leafkernel ${report.version}. The page holds the data shown and loads nothing from the network: ` +
-        'who has the file has the rows.',
+      `Made with leafkernel ${report.version}. This file contains the data that it shows. Share it only with people who may ` +
+        'see the data. It loads nothing from the network.',
     ),
   );
 }

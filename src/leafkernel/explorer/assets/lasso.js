@@ -1,6 +1,6 @@
 // The lasso: a line drawn around points, with the mouse, a pen or a finger.
 
-/** Whether a point is inside a polygon, by the number of sides to the right of it. */
+/** Whether a point is inside a polygon, based on the number of sides to its right. */
 function isInside(polygon, x, y) {
   let inside = false;
   for (let i = 0, j = polygon.length - 1; i < polygon.length; j = i++) {
@@ -11,7 +11,7 @@ function isInside(polygon, x, y) {
   return inside;
 }
 
-/** A layer over the map that takes one line and calls `done(mask)`, or `done(null)` if it is empty. */
+/** A layer for drawing a lasso. It calls `done(mask)`, or `done(null)` if the lasso is empty. */
 class Lasso {
   constructor(plot, done) {
     this.plot = plot;

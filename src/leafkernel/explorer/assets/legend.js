@@ -1,4 +1,4 @@
-// What the colors mean. Its buttons tell classes apart without color: one alone stands out.
+// The legend. Its buttons show single classes, so that classes can be told apart without color.
 
 const SCALING_NAMES = { linear: 'Linear', log: 'Log', rank: 'Rank' };
 
@@ -45,7 +45,7 @@ function rampLegend(app) {
     make(
       'p',
       { class: 'note' },
-      `${range}${app.color.missing ? `; gray: ${app.color.noneText ?? 'missing'}` : ''}`,
+      `${range}${app.color.missing ? `. Gray: ${app.color.noneText ?? 'missing'}.` : ''}`,
     ),
   ];
 }
@@ -62,7 +62,7 @@ function classLegend(app) {
       {
         class: 'legend-entry',
         'aria-pressed': String(Boolean(app.shown.only?.has(code))),
-        title: `Show ${short(label)} alone, or with others`,
+        title: `Show only ${short(label)}. Click others to add them.`,
       },
     ),
   );

@@ -1,10 +1,10 @@
-// Start: read the data, show it, and say so.
+// Start the page.
 
 async function main() {
   try {
     if (typeof DecompressionStream === 'undefined') throw new Error('this browser is too old');
     const app = new App(reportOf(await decodeReport(byId('data').textContent)));
-    byId('data').remove(); // decoded: the text need not be kept a second time
+    byId('data').remove(); // free the memory of the encoded text
     await app.start();
     window.leafkernel = {
       select: (row) => app.select(row),

@@ -1,4 +1,4 @@
-// What an SVG above the points shows: the selected row with its neighbors, and the new rows.
+// The SVG layer above the points: the selected row, its neighbors, and the new rows.
 
 /** Diamonds around the new rows, as one path. */
 function newMarks(plot) {
@@ -12,7 +12,7 @@ function newMarks(plot) {
   return path;
 }
 
-/** Rings and lines of the selected row and its neighbors, and of the row pointed at in a table. */
+/** Rings and lines of the selected row, its neighbors, and the highlighted row of a table. */
 function drawOverlay(plot) {
   plot.overlay.setAttribute('viewBox', `0 0 ${plot.width} ${plot.height}`);
   const shapes = [];

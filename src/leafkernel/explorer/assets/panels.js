@@ -1,4 +1,4 @@
-// The tabs, and those that are tables: outliers, mistakes, importances, all rows, new rows.
+// The list of tabs, and the tabs with tables.
 
 const TABS = [
   { key: 'row', name: 'Row' },
@@ -13,7 +13,7 @@ const TABS = [
   { key: 'about', name: 'Help', render: renderAbout },
 ];
 
-const VALUES_BESIDE = 6; // columns of the table beside outliers, mistakes and new rows
+const VALUES_BESIDE = 6; // columns to show for outliers, mistakes and new rows
 
 function panel(title, intro, ...content) {
   return make('div', {}, make('h2', {}, title), make('p', { class: 'muted' }, intro), ...content);
@@ -64,12 +64,12 @@ function renderOutliers(app) {
   const rows = rowsWhere(report, (row) => !report.outlier.isMissing(row));
   const high = rows.filter((row) => report.outlier.data[row] > 10).length;
   const about = report.isClassification
-    ? 'Rows that are similar to few others of their class, by Breiman’s measure.'
-    : 'Rows whose target is far from those of similar rows, or whose features are unusual.';
+    ? 'Rows that are similar to few other rows of their class, by Breiman’s measure.'
+    : 'Rows with a target far from the targets of similar rows, or with unusual features.';
   return panel(
     'Outliers',
     `${about} ` +
-      `A score above 10 deserves a look; ${plural(high, 'row')} ${high === 1 ? 'has' : 'have'} one.`,
+      `Scores above 10 deserve a look. ${plural(high, 'row')} ${high === 1 ? 'has' : 'have'} a score above 10.`,
     rowTable(app, {
       label: 'Outliers',
       file: 'outliers',
@@ -87,7 +87,7 @@ function renderOutliers(app) {
   );
 }
 
-/** The columns that the forest uses most. */
+/** Fields for the most important columns. */
 function valueFields(app) {
   return app.report.ranked
     .filter((column) => column.feature !== false)
@@ -95,7 +95,7 @@ function valueFields(app) {
     .map((column) => columnField(app, column));
 }
 
-/** The neighbors that spoke for what was wrongly predicted; for numbers, the nearest. */
+/** The neighbors with the wrongly predicted class; for numbers, the nearest ones. */
 function misleaders(report, row) {
   const predicted = report.prediction.text(row);
   return report
@@ -104,7 +104,7 @@ function misleaders(report, row) {
     .slice(0, 3);
 }
 
-/** Rows one after the other, with their targets if wanted. */
+/** Links to rows, optionally with their targets. */
 function rowLinks(app, neighbors, { withTarget }) {
   return neighbors.flatMap(({ row }, i) => [
     i ? ', ' : '',
@@ -135,12 +135,12 @@ function renderMistakes(app) {
   const whose = report.shares ? 'The out-of-bag prediction' : 'The prediction from the neighbors';
   const intro = report.isClassification
     ? `${whose} is wrong for ${formatCount(rows.length)} of ${plural(report.n - report.n_new, 'row')}. ` +
-      'The error is one minus the share of the true class: 1 is sure and wrong. ' +
-      'Beside each row are its nearest rows of the class predicted, and its values.'
-    : 'The rows whose prediction is furthest off, worst first, with the rows nearest to each and its values.';
+      'The error is one minus the share of the true class. ' +
+      '“Misled by” lists the most similar rows of the predicted class.'
+    : 'All rows, the largest error first. The error is the distance of the prediction from the true value.';
   const title = report.isClassification ? 'Mistakes' : 'Largest errors';
   if (!rows.length) {
-    const right = 'None: every row that has a prediction was predicted right.';
+    const right = 'There are no mistakes: all predictions are correct.';
     return panel(title, report.isClassification ? right : 'No row has a prediction.');
   }
   return panel(
@@ -198,8 +198,8 @@ function renderImportances(app) {
   table.element.classList.add('importances');
   return panel(
     'Importance',
-    'How much of the forest’s work each feature did: its part of all that the splits gained in training. ' +
-      'Features with many values are flattered by this measure, and features that say the same share it.',
+    'The share of each feature in the total gain of all splits in training. ' +
+      'This measure favors features with many different values, and it is split between redundant features.',
     table.element,
   );
 }
@@ -215,9 +215,9 @@ function renderAllRows(app) {
   };
   return panel(
     'All rows',
-    'The table, with what the forest says of each row. The file also has the coordinates on the map.' +
+    'The table with predictions, errors and outlier scores. The download also has the coordinates of the map.' +
       (report.columns.some(({ rounded }) => rounded)
-        ? ' The page holds some numbers with seven digits, because there are many rows.'
+        ? ' Some numbers are rounded to seven digits, because there are many rows.'
         : ''),
     make(
       'div',
@@ -270,8 +270,8 @@ function renderNewRows(app) {
   };
   return panel(
     'New rows',
-    'Rows that the forest was not trained on, with its predictions and the training rows nearest to each. ' +
-      `On the map they are diamonds, placed ${report.embedding.about_new}.`,
+    'New rows with their predictions and the most similar training rows. ' +
+      `On the map, they are diamonds, placed ${report.embedding.about_new}.`,
     rowTable(app, {
       label: 'New rows',
       file: 'new-rows',
@@ -290,7 +290,7 @@ function renderNotes(app) {
   const { notes } = app.report;
   return panel(
     'Notes on the data',
-    notes.length ? 'What was done to the table, and what to keep in mind.' : 'There are no notes.',
+    notes.length ? 'How the table was read and what to keep in mind.' : 'There are no notes.',
     noteList(notes),
   );
 }

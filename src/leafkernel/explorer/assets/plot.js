@@ -1,8 +1,8 @@
-// The map: the plotting library draws the points, an SVG above it the selected row's neighbors.
+// The map. The plotting library draws the points, and an SVG layer draws the selected row.
 
 const SVG = 'http://www.w3.org/2000/svg';
 
-/** Coordinates in [-1, 1], both axes by the same factor, and the half sizes of what they fill. */
+/** Coordinates scaled to [-1, 1] with one factor for both axes, and half of their extents. */
 function unitCoordinates(report) {
   const axes = [report.embedding.x, report.embedding.y].map((values) => {
     let [low, high] = [Infinity, -Infinity];
@@ -30,7 +30,7 @@ function defaultPointSize(n) {
   return n <= 40000 ? 3.5 : 2.5;
 }
 
-/** An order of the rows that favors none: files are often sorted by class. */
+/** A pseudorandom order of the rows, because files are often sorted by class. */
 function shuffledRows(n) {
   const rows = Uint32Array.from({ length: n }, (_, i) => i);
   let seed = 1;
@@ -72,10 +72,10 @@ class Plot {
       opacityByDensityFill: 0.35,
       opacityInactiveScale: many ? 0.5 : 0.4,
       colorBy: 'valueA',
-      actionKeyMap: {}, // no rotation; the lasso is ours, for fingers too
+      actionKeyMap: {}, // no rotation, and our own lasso, which also works with touch
       deselectOnDblClick: false,
       deselectOnEscape: false,
-      spatialIndexUseWorker: false, // quick enough, and frames may forbid workers
+      spatialIndexUseWorker: false, // fast enough, and frames may forbid workers
       cameraDistance: this.homeDistance(),
     });
     this.scatter.subscribe('pointover', (row) => events.hover(row, ...this.position(row)));
@@ -116,14 +116,14 @@ class Plot {
     return Math.max(halfY, (halfX * this.height) / this.width) * 1.12;
   }
 
-  /** Where the camera is: the middle of the view and half its height. */
+  /** The camera: the center of the view and half of its height. */
   camera() {
     const view = this.scatter.get('cameraView');
     const distance = 1 / view[5];
     return { x: -view[12] * distance, y: -view[13] * distance, distance };
   }
 
-  /** Where the camera is, or will be when the move under way has ended. */
+  /** The camera after the current animation. */
   aimed() {
     return this.aim ?? this.camera();
   }
@@ -131,7 +131,7 @@ class Plot {
   async lookAt(x, y, distance, smooth = true) {
     const aim = { x, y, distance: Math.min(Math.max(distance, 1e-4), 20) };
     this.aim = aim;
-    this.events.moved(); // the library says nothing of moves it is told to make
+    this.events.moved(); // the library has no event for its own animations
     const transition = smooth && !calmMotion();
     await this.scatter.zoomToLocation([x, y], aim.distance, {
       transition,
@@ -145,7 +145,7 @@ class Plot {
     this.lookAt(0, 0, this.homeDistance(), smooth);
   }
 
-  /** Look where an address says: at `[x, y, distance]`, or at everything. */
+  /** Show the view `[x, y, distance]` of a link, or all rows. */
   show(view, smooth = true) {
     if (!view) return this.home(smooth);
     this.atHome = false;
@@ -158,7 +158,7 @@ class Plot {
     this.lookAt(x, y, distance / factor);
   }
 
-  /** Go near a row and those it is tied to. */
+  /** Zoom to a row and its neighbors. */
   zoomTo(rows) {
     this.atHome = false;
     let half = 0.02;
@@ -170,9 +170,9 @@ class Plot {
     this.lookAt(x, y, half * 1.3);
   }
 
-  /** Move the camera only where the row would not be seen. */
+  /** Move the camera if the row is not visible. */
   bringIntoView(row) {
-    const { x, y, distance } = this.aimed(); // not where a move under way happens to be
+    const { x, y, distance } = this.aimed(); // the end of the current animation
     const scale = this.height / 2 / distance;
     const margin = 24;
     const inside =
@@ -183,7 +183,7 @@ class Plot {
     this.lookAt(this.points.x[row], this.points.y[row], distance);
   }
 
-  /** Pixels of a row in the plot. */
+  /** The position of a row in pixels. */
   position(row) {
     const view = this.scatter.get('cameraView');
     const x = ((this.points.x[row] * view[0] + view[12]) * this.height) / this.width;
@@ -207,7 +207,7 @@ class Plot {
     return sum;
   }
 
-  /** The row nearest to a pixel by `cost(dx, dy)`, which is infinite for those out of question. */
+  /** The row with the smallest `cost(dx, dy)` to a pixel. An infinite cost excludes a row. */
   nearest(px, py, cost) {
     let [best, found] = [Infinity, -1];
     this.eachPosition((row, x, y) => {
@@ -218,7 +218,7 @@ class Plot {
     return found;
   }
 
-  /** The next row in a direction: near, and rather straight ahead than aside. */
+  /** The next row in a direction: close, and straight ahead rather than aside. */
   step(row, stepX, stepY) {
     if (row < 0) {
       return this.nearest(this.width / 2, this.height / 2, (dx, dy) => Math.hypot(dx, dy));
@@ -231,9 +231,9 @@ class Plot {
     });
   }
 
-  /** Draw the points by a scale of colors; rows that are not in `mask` are faint. */
+  /** Draw the points with a color scale. Rows that are not in `mask` are faint. */
   draw(scale, mask, theme) {
-    // The library ignores a call while it draws: one after the other, and only the newest.
+    // The library ignores calls while it draws. Wait for it, and then draw only the latest request.
     this.wanted = { scale, mask, theme };
     const { wanted } = this;
     this.drawing = this.drawing.then(() => wanted === this.wanted && this.drawNow(wanted));
@@ -260,7 +260,7 @@ class Plot {
     this.showSelection();
   }
 
-  /** What should be seen is drawn last: the rows asked for, or the larger numbers. */
+  /** The order of drawing. Selected rows or larger numbers are drawn last, on top. */
   orderFor(scale, mask) {
     const { ground } = scale.column;
     const isPlain = scale.kind === 'class' && ground === undefined;
@@ -294,19 +294,19 @@ class Plot {
     else this.scatter.select(this.ringed(), quiet);
   }
 
-  /** The rows with a ring: the selected one and its neighbors. */
+  /** The rows with a ring: the selected row and its neighbors. */
   ringed() {
     return this.selected < 0 ? [] : [this.selected, ...this.neighbors.map(({ row }) => row)];
   }
 
-  /** Show where a row named in a table is; -1 for none. */
+  /** Highlight a row of a table; -1 for none. */
   point(row) {
     this.pointed = row;
     drawOverlay(this);
   }
 }
 
-/** Whether the browser can draw the map at all. */
+/** Whether the browser supports WebGL. */
 function canDraw() {
   const context = attempt(() => document.createElement('canvas').getContext('webgl'), null);
   return Boolean(context && context.getExtension('OES_texture_float'));

@@ -1,4 +1,4 @@
-// A typical row of each class or group, with the spread of those around it.
+// The tab with prototypes: a typical row of each class or group, and the spread of its neighbors.
 
 const PROTOTYPE_LINES = 10;
 
@@ -26,10 +26,10 @@ function renderPrototypes(app) {
       make(
         'p',
         { class: 'muted' },
-        `Around ${report.id_.name} `,
+        `${report.id_.name} `,
         rowButton(app, prototype.row),
         prototype.rows > 0
-          ? ` and the ${formatCount(prototype.rows)} rows nearest to it of its kind`
+          ? ` and ${plural(prototype.rows, 'neighbor')} of its ${report.isClassification ? 'class' : 'group'}`
           : null,
       ),
       make(
@@ -49,9 +49,11 @@ function renderPrototypes(app) {
   return panel(
     'Prototypes',
     'A typical row of each ' +
-      (report.isClassification ? 'class' : 'group of the target') +
-      ': the one with most of its own kind among its neighbors. For numbers, the middle of those neighbors and, ' +
-      'as a band on the column’s range, their middle half; for categories, the most common one and how many have it.',
+      (report.isClassification
+        ? 'class: the row with the most neighbors of its class. '
+        : 'quarter of the target: the row with the most neighbors of its quarter. ') +
+      'For numbers, the table shows the median and the quartiles of these neighbors. The band shows the quartiles ' +
+      'within the range of the column. For categories, it shows the most frequent category and its share.',
     make(
       'div',
       { class: 'pager' },

@@ -1,8 +1,8 @@
-// Finding a row by its id, or by what its text says.
+// Search for rows by their id or text.
 
 const RESULTS = 12;
 
-/** Rows whose id or text matches, the closest matches first. */
+/** Rows whose id or text matches, the best matches first. */
 function findRows(report, query) {
   const wanted = query.trim().toLowerCase();
   if (!wanted) return [];
@@ -22,7 +22,7 @@ function findRows(report, query) {
   }
   for (const column of [report.target, ...report.columns]) {
     if (column.isNumber || groups.flat().length >= RESULTS) continue;
-    // Categories are few: ask each once, not every row.
+    // Compare each category once instead of each row.
     const hits =
       column.kind === 'category'
         ? column.categories.map((name) => String(name).toLowerCase().includes(wanted))
@@ -79,7 +79,7 @@ function listenToSearch(app) {
           role: 'option',
           'data-row': String(row),
           on: {
-            // Before the field loses the focus, which would close the list.
+            // mousedown comes before the field loses the focus and closes the list.
             mousedown: (event) => {
               event.preventDefault();
               choose(i);

@@ -1,16 +1,16 @@
-// Which rows are shown in full: those that the legend, the filter and the lasso leave. Others are faint.
+// The rows that are selected by the legend, the filter and the lasso. Other rows are faint.
 
 class Shown {
   constructor(app) {
     this.app = app;
-    this.only = null; // codes of the legend; null: all
+    this.only = null; // selected codes of the legend; null: all
     this.filterText = '';
-    this.filter = null; // masks of the rows; null: all
+    this.filter = null; // mask of rows; null: all
     this.lasso = null;
     this.lassoLayer = null;
   }
 
-  /** The rows that are shown, as a mask; null: all. */
+  /** The mask of the rows that are shown; null: all. */
   mask() {
     const { scale, report } = this.app;
     const { only, filter, lasso } = this;
@@ -22,7 +22,7 @@ class Shown {
     );
   }
 
-  /** What leaves these rows, in words. */
+  /** A description of the selection. */
   text() {
     const { scale, report, color } = this.app;
     const parts = [];
@@ -35,7 +35,7 @@ class Shown {
     return parts.join('; ');
   }
 
-  /** Take a filter; returns what is wrong with it, or null. */
+  /** Set the filter. Returns an error message, or null. */
   setFilter(text) {
     const { report } = this.app;
     this.filterText = text.trim();
@@ -57,7 +57,7 @@ class Shown {
     sayFilterError(null);
   }
 
-  /** Begin or leave the drawing of a lasso. */
+  /** Start or cancel the lasso. */
   toggleLasso() {
     const { app } = this;
     const stop = () => {
@@ -82,7 +82,7 @@ function sayFilterError(message) {
   byId('filter').setAttribute('aria-invalid', String(Boolean(message)));
 }
 
-/** The line that says how many rows are shown, with what can be done with them. */
+/** Update the number of rows shown and the buttons beside it. */
 function drawShown(app, mask) {
   const { n } = app.report;
   const count = mask ? mask.reduce((sum, one) => sum + one, 0) : n;

@@ -1,13 +1,13 @@
-// Tables that sort by their headers and show a page at a time, so that 100,000 rows stay quick.
+// Sortable tables that show one page at a time, so that 100,000 rows stay fast.
 
 const PAGE_SIZE = 25;
 
 /**
- * A table over things numbered `items`.
+ * A table of `items`, which are numbers.
  *
- * Each field has `name`, `key(item)` to sort by (a number, or a string where `text` is true),
- * `cell(item)` for the page (text or elements) and may have `csv(item)` for the file; its cells are
- * cut to one line unless `wraps` is true.
+ * Each field has a `name`, a sort key `key(item)` (a number, or a string if `text` is true) and the
+ * content `cell(item)` (text or elements). It can have `csv(item)` for downloads. Cells have one
+ * line unless `wraps` is true.
  */
 class PagedTable {
   constructor({ label, fields, items, noun = 'row', file, sort, onOpen, onPoint, empty }) {
@@ -34,7 +34,7 @@ class PagedTable {
     const keys = new Map();
     for (const item of this.items) keys.set(item, key(item));
     const sign = down ? -1 : 1;
-    // Missing values last, whichever way.
+    // Missing values are always last.
     const isNone = (value) => value === null || value === undefined || Number.isNaN(value);
     this.items = Array.from(this.items).sort((a, b) => {
       const [left, right] = [keys.get(a), keys.get(b)];
@@ -90,7 +90,7 @@ class PagedTable {
     const rows = Array.from(this.items.slice(start, start + PAGE_SIZE)).map((item) => {
       const cells = this.fields.map((field) => {
         const content = field.cell(item);
-        const title = typeof content === 'string' ? content : null; // long text is cut short
+        const title = typeof content === 'string' ? content : null; // long text is truncated
         const kind = field.wraps ? 'wraps' : field.text ? '' : 'number';
         return make('td', { class: kind, title }, content);
       });
@@ -154,7 +154,7 @@ class PagedTable {
   }
 
   render() {
-    this.onPoint?.(-1); // the row pointed at may go away
+    this.onPoint?.(-1); // the highlighted row may disappear
     if (!this.items.length) {
       this.element.replaceChildren(make('p', { class: 'empty' }, this.empty ?? 'Nothing to show.'));
       return;

@@ -1,10 +1,10 @@
-// The tabs: all of them are always visible, and none changes its place.
+// The tabs. All of them are always visible and keep their positions.
 
 function tabName(app, { key, name }) {
   return key === 'mistakes' && !app.report.isClassification ? 'Errors' : name;
 }
 
-/** The tabs that this report has something for. */
+/** The tabs of this report. */
 function tabsOf(report) {
   return TABS.filter(({ needs }) => !needs || needs(report));
 }
@@ -43,7 +43,7 @@ function makeTabs(app) {
   });
 }
 
-/** Show a tab, the first one if there is none of that name. Returns the tab. */
+/** Show a tab, or the first tab if the name is unknown. Returns the tab. */
 function showTab(app, wanted) {
   const tabs = tabsOf(app.report);
   const tab = tabs.find(({ key }) => key === wanted) ?? tabs[0];
@@ -53,10 +53,10 @@ function showTab(app, wanted) {
     byId(`tab-${key}`).tabIndex = chosen ? 0 : -1;
     byId(`panel-${key}`).hidden = !chosen;
   }
-  // Made when first asked for: a table of 100,000 rows takes a moment to sort.
+  // Tabs are rendered on demand, because sorting 100,000 rows takes a moment.
   if (tab.render && !byId(`panel-${tab.key}`).hasChildNodes()) renderTab(app, tab.key);
   byId('tab-panels').scrollTop = 0;
-  // On a phone the page itself is scrolled: start where the tab starts.
+  // On a phone the whole page scrolls, so scroll to the start of the tab.
   if (byId('panel').getBoundingClientRect().top < 0) byId('panel').scrollIntoView();
   return tab;
 }
@@ -66,7 +66,7 @@ function renderTab(app, key) {
   if (render) byId(`panel-${key}`).replaceChildren(render(app));
 }
 
-/** Forget what the tabs have drawn, and draw the open one again. */
+/** Clear all tabs, and render the open one again. */
 function redrawTabs(app) {
   for (const { key, render } of tabsOf(app.report)) {
     if (render && byId(`panel-${key}`).hasChildNodes()) byId(`panel-${key}`).replaceChildren();

@@ -1,7 +1,7 @@
-// The box beside the row under the mouse. It covers neither that row nor the rows with a ring.
+// The tooltip of the row under the mouse. It covers neither this row nor the rows with a ring.
 
 const TIP_GAP = 16;
-const RING = 13; // half the size of what must stay visible around a point
+const RING = 13; // distance from a point that must stay visible
 
 function fillTooltip(app, tip, row) {
   const { report } = app;
@@ -20,7 +20,7 @@ function fillTooltip(app, tip, row) {
   );
 }
 
-/** The free place for a box of this size that is nearest to a spot; null if there is none. */
+/** The nearest free position for a box of this size; null if there is none. */
 function freePlace(plot, [x, y], width, height, spots) {
   const [right, bottom] = [plot.width - width - 4, plot.height - height - 4];
   if (right < 4 || bottom < 4) return null;
@@ -49,7 +49,7 @@ function freePlace(plot, [x, y], width, height, spots) {
   return found;
 }
 
-/** Show the box for a row at a spot of the map, or hide it: for no row, or if there is no room. */
+/** Show the tooltip of a row, or hide it if there is no row or no room. */
 function showTooltip(app, row, spot) {
   const tip = byId('tooltip');
   tip.hidden = row < 0;

@@ -1,6 +1,6 @@
-// Fingers on the map.
+// Touch gestures on the map.
 
-/** One finger pans, two zoom, a tap selects: the library knows the mouse only. */
+/** One finger pans, two fingers zoom, a tap selects. The library supports only the mouse. */
 function listenToTouch(plot) {
   const { canvas } = plot;
   let start = null;
@@ -30,7 +30,7 @@ function listenToTouch(plot) {
       plot.atHome = false;
       const { x, y, distance } = start.camera;
       const closer = start.apart && now.apart ? now.apart / start.apart : 1;
-      // What was under the fingers stays under them.
+      // Keep the points under the fingers.
       const pixel = (2 * distance) / plot.height;
       const offset = [start.middle[0] - plot.width / 2, start.middle[1] - plot.height / 2];
       const keep = 1 - 1 / closer;
@@ -44,7 +44,7 @@ function listenToTouch(plot) {
     { passive: false },
   );
   canvas.addEventListener('touchend', (event) => {
-    event.preventDefault(); // no mouse events after it: they would select a second time
+    event.preventDefault(); // prevent mouse events, which would select a second time
     if (event.touches.length) return begin(event);
     if (start && !start.moved) {
       const row = plot.nearest(...start.middle, (dx, dy) => {

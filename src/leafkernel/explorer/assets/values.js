@@ -1,8 +1,8 @@
-// The selected row's values beside its neighbors', with what differs marked.
+// The values of the selected row and its neighbors, with differences marked.
 
 const VALUES_SHOWN = 12;
 
-/** How a neighbor's value differs: a sign and a strength, so that color is not needed to see it. */
+/** The difference of a neighbor's value: a sign and a strength, visible without color. */
 function difference(column, row, other) {
   const [mine, theirs] = [column.isMissing(row), column.isMissing(other)];
   if (mine && theirs) return null;
@@ -54,9 +54,9 @@ function valueSection(app, row, neighbors) {
     byId('show-values')?.focus();
   };
   return section(
-    'Value by value',
+    'Comparison of values',
     scroller(
-      'Values side by side',
+      'Comparison of values',
       make(
         'table',
         { class: 'values', id: 'values' },
@@ -66,7 +66,7 @@ function valueSection(app, row, neighbors) {
     ),
     rest > 0
       ? button(
-          app.allValues ? 'Show the most important only' : `Show all ${columns.length} columns`,
+          app.allValues ? 'Show only the most important' : `Show all ${columns.length} columns`,
           toggle,
           {
             id: 'show-values',
@@ -77,8 +77,8 @@ function valueSection(app, row, neighbors) {
     make(
       'p',
       { class: 'note' },
-      '↑ ↓ a larger or smaller value than this row’s, bold where much so (by the column’s spread); ≠ another value. ',
-      'No sign: the same, or nearly. –: missing.',
+      '↑ ↓ mark larger and smaller values than in this row. They are bold if the difference is large for this column. ',
+      '≠ marks another value. No mark: the same or nearly the same value. –: missing.',
     ),
   );
 }

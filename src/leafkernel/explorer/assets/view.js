@@ -1,4 +1,4 @@
-// The view as the end of the page's address, so that a link restores it.
+// Store the view in the URL fragment, so that a link restores it.
 
 const framed = attempt(() => window.top !== window, true);
 
@@ -35,10 +35,10 @@ function readView() {
   };
 }
 
-/** Write the view into the address; a new step of the browser's history where `step` is true. */
+/** Write the view to the URL. `step` adds an entry to the browser history. */
 function writeView(app, step) {
   const text = `#${viewText(app)}`;
-  // In a frame a new step would catch the Back button of the page around it.
+  // In a frame, a new entry would capture the back button of the outer page.
   const method = step && !framed ? 'pushState' : 'replaceState';
   attempt(() => text !== location.hash && history[method](null, '', text));
 }
@@ -55,7 +55,7 @@ async function copyLink(app) {
     shown.textContent = 'Copied';
     setTimeout(() => (shown.textContent = 'Copy link'), 1500);
   } catch {
-    // Refused, as browsers do for files: show the text, ready to be copied.
+    // Browsers may not allow this for local files. Show the text for copying instead.
     byId('link-box').hidden = false;
     byId('link-text').value = link;
     byId('link-text').focus();

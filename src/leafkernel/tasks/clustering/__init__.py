@@ -1,4 +1,4 @@
-"""Clusters of samples that a forest takes to be alike."""
+"""Clustering with proximities."""
 
 from leafkernel.tasks.clustering.hdbscan import ProximityHDBSCAN
 from leafkernel.tasks.clustering.k_medoids import ProximityKMedoids

@@ -1,4 +1,4 @@
-"""Clusters of any shape, from the graph of nearest neighbors."""
+"""HDBSCAN on the graph of nearest neighbors."""
 
 from __future__ import annotations
 
@@ -17,28 +17,32 @@ from leafkernel.tasks._base import ProximityTask
 from leafkernel.tasks._graphs import both_ways, distances
 from leafkernel.tasks.clustering._votes import Labels, check_enough, vote
 
-# The distance of samples that share every leaf: a zero would be no edge.
+# The distance of samples that share every leaf. A zero would remove the edge.
 _TOUCHING = 1e-12
 
 
 class ProximityHDBSCAN(ProximityTask, ClusterMixin, BaseEstimator):
-    """Clusters of any shape and number, and noise, from the graph of nearest neighbors.
+    """Cluster samples with HDBSCAN on the graph of nearest neighbors.
 
-    Distances are 1 - p. What the graph leaves apart is at distance 1, as it is where p is zero.
+    Use it to find clusters of any shape if their number is unknown. Samples that belong to no
+    cluster are noise. Distances are 1 - p. Parts of the graph that are not connected are at
+    distance 1, which corresponds to p = 0.
 
     Parameters
     ----------
     proximity : ForestProximity, forest, scheme or None, default=None
-        Where the similarity comes from; by default "uniform" on a random forest, or on totally
-        random trees where ``fit`` is given no y.
+        The similarity. A forest gets the scheme "uniform", and a scheme gets a random forest. By
+        default, "uniform" with a random forest. Without y, the default forest has totally random
+        trees.
     min_cluster_size : int, default=10
-        Smallest cluster.
+        Smallest size of a cluster.
     min_samples : int, default=None
-        Neighbors that make a sample dense; by default ``min_cluster_size``.
+        Number of neighbors that define the density of a sample. By default, ``min_cluster_size``.
     n_neighbors : int, default=30
-        Neighbors in the graph, at least ``min_samples``.
+        Number of neighbors in the graph. At least ``min_samples`` are used.
     n_jobs : int, default=None
-        Threads, where ``proximity`` does not say.
+        Number of threads; -1 uses all cores. Ignored if ``proximity`` is a
+        ``ForestProximity``, which has its own ``n_jobs``.
     random_state : int or RandomState, default=None
         Seed of the default forest.
 
@@ -49,7 +53,7 @@ class ProximityHDBSCAN(ProximityTask, ClusterMixin, BaseEstimator):
     labels_ : ndarray of int of shape (n,)
         Cluster of each training sample, -1 for noise.
     probabilities_ : ndarray of shape (n,)
-        How strongly each belongs to its cluster.
+        Strength with which each training sample belongs to its cluster.
 
     Examples
     --------
@@ -99,7 +103,8 @@ class ProximityHDBSCAN(ProximityTask, ClusterMixin, BaseEstimator):
             copy=False,
         )
         model.fit(_in_one_piece(graph))
-        alone = np.asarray(graph.max(axis=1).todense()).ravel() <= 0  # alike to none: noise
+        # Samples without similar samples are noise.
+        alone = np.asarray(graph.max(axis=1).todense()).ravel() <= 0
         self.labels_ = np.where(alone, -1, model.labels_)
         self.probabilities_ = np.where(alone, 0.0, model.probabilities_)
 
@@ -108,24 +113,24 @@ class ProximityHDBSCAN(ProximityTask, ClusterMixin, BaseEstimator):
         return {"clusters": f"{self.labels_.max() + 1} ({alone:,} rows in none)"}
 
     def predict(self, X: Any) -> Labels:
-        """Return the cluster that most of each sample's proximity falls on.
+        """Return the cluster with the largest total proximity to each sample.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, dataframe} of shape (m, n_features)
-            Samples, all taken as unseen.
+            Samples, treated as new data.
 
         Returns
         -------
         ndarray of int of shape (m,)
-            Clusters; -1 where noise, or nothing, is what a sample is most similar to.
+            Clusters. -1 for samples that are most similar to noise, or without proximity.
         """
         check_is_fitted(self, "proximity_")
         return vote(self.proximity_, self.labels_, X)
 
 
 def _in_one_piece(graph: csr_array) -> csr_array:
-    """Return the distances of a graph of neighbors, its parts linked at distance 1."""
+    """Return the distances of a graph of neighbors, with its parts connected at distance 1."""
     graph = both_ways(graph)
     n_parts, part = connected_components(graph, directed=False)
     first = np.unique(part, return_index=True)[1]
@@ -134,6 +139,6 @@ def _in_one_piece(graph: csr_array) -> csr_array:
     near = distances(graph.astype(np.float64))
     near.data = np.maximum(near.data, _TOUCHING)
     whole = near + links
-    # SciPy's trees want 32-bit indices on older versions.
+    # Older versions of SciPy require 32-bit indices for spanning trees.
     whole.indices, whole.indptr = whole.indices.astype(np.int32), whole.indptr.astype(np.int32)
     return whole

@@ -1,4 +1,4 @@
-"""Clusters around medoids."""
+"""k-medoids clustering."""
 
 from __future__ import annotations
 
@@ -19,23 +19,27 @@ from leafkernel.tasks.prototypes.selection import medoid_rows
 
 
 class ProximityKMedoids(ProximityTask, ClusterMixin, BaseEstimator):
-    """Clusters around training samples: each sample goes to the medoid that it is most similar to.
+    """Cluster samples around medoids, which are training samples.
 
-    Medoids are chosen greedily, then moved in turns: samples to the nearest medoid, the medoid to
-    the middle of its samples. A forest's similarity is zero for most pairs, so a sample may be
-    similar to no medoid: it then goes where the samples go that it is similar to.
+    Use it if you want each cluster to be represented by an actual sample. Each sample belongs to
+    its most similar medoid. Medoids are chosen greedily first. Then two steps alternate: samples
+    are assigned to medoids, and the most central sample of each cluster becomes its medoid. The
+    proximity of most pairs is zero, so a sample may have no proximity to any medoid. It then gets
+    the cluster of its similar samples.
 
     Parameters
     ----------
     proximity : ForestProximity, forest, scheme or None, default=None
-        Where the similarity comes from; by default "uniform" on a random forest, or on totally
-        random trees where ``fit`` is given no y.
+        The similarity. A forest gets the scheme "uniform", and a scheme gets a random forest. By
+        default, "uniform" with a random forest. Without y, the default forest has totally random
+        trees.
     n_clusters : int, default=8
         Number of clusters.
     max_iter : int, default=20
-        Most turns.
+        Largest number of iterations.
     n_jobs : int, default=None
-        Threads, where ``proximity`` does not say.
+        Number of threads; -1 uses all cores. Ignored if ``proximity`` is a
+        ``ForestProximity``, which has its own ``n_jobs``.
     random_state : int or RandomState, default=None
         Seed of the default forest.
 
@@ -46,11 +50,11 @@ class ProximityKMedoids(ProximityTask, ClusterMixin, BaseEstimator):
     labels_ : ndarray of int of shape (n,)
         Cluster of each training sample.
     medoids_ : ndarray of int of shape (n_clusters,)
-        Positions of the training samples in the middle.
+        Positions of the medoids in the training samples.
     medoid_labels_ : ndarray of shape (n_clusters,)
-        Their labels in the index of the data frame, or their positions if there was none.
+        Their labels in the index of the training data frame, or their positions.
     n_iter_ : int
-        Turns taken.
+        Number of iterations.
 
     Examples
     --------
@@ -102,17 +106,17 @@ class ProximityKMedoids(ProximityTask, ClusterMixin, BaseEstimator):
         return {"clusters": f"{self.labels_.max() + 1}"}
 
     def predict(self, X: Any) -> Labels:
-        """Return the cluster of each sample, all taken as unseen.
+        """Return the cluster of each sample.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, dataframe} of shape (m, n_features)
-            Samples.
+            Samples, treated as new data.
 
         Returns
         -------
         ndarray of int of shape (m,)
-            Clusters; -1 for a sample that is similar to no training sample.
+            Clusters. -1 for samples without proximity to any training sample.
         """
         check_is_fitted(self, "proximity_")
         near = Inside.of(self.proximity_).proximity_to(self.medoids_, X)
@@ -124,7 +128,7 @@ class ProximityKMedoids(ProximityTask, ClusterMixin, BaseEstimator):
 
 
 def _nearest_medoid(prox: ForestProximity, medoids: Array) -> Labels:
-    """Return the nearest medoid of each training sample, or what its like have."""
+    """Return the nearest medoid of each training sample, or that of its similar samples."""
     near = Inside.of(prox).proximity_to(medoids)
     labels = np.asarray(near.argmax(axis=1)).ravel().astype(np.int64)
     labels[np.diff(near.indptr) == 0] = -1
@@ -135,8 +139,8 @@ def _nearest_medoid(prox: ForestProximity, medoids: Array) -> Labels:
         if not reached.any():
             n_alone = int((labels < 0).sum())
             warn(
-                f"{n_alone} of {len(labels)} samples are similar to no sample of any cluster; they "
-                "go to the largest."
+                f"{n_alone} of {len(labels)} samples have no proximity to any cluster. They are "
+                "assigned to the largest cluster."
             )
             labels[labels < 0] = np.bincount(labels[labels >= 0]).argmax()
             break

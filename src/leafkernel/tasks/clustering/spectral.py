@@ -1,4 +1,4 @@
-"""Clusters of the random walk that a forest's similarity makes."""
+"""Spectral clustering."""
 
 from __future__ import annotations
 
@@ -18,17 +18,22 @@ from leafkernel.tasks.embedding._kernel_maps import DiffusionMap, Proximities
 
 
 class ProximitySpectralClustering(ProximityTask, ClusterMixin, BaseEstimator):
-    """Spectral clustering of a forest's similarity, which never forms it.
+    """Cluster samples with spectral clustering of the proximities.
+
+    Use it to find a given number of clusters of any shape. It runs k-means on a spectral embedding,
+    without building the proximity matrix.
 
     Parameters
     ----------
     proximity : ForestProximity, forest, scheme or None, default=None
-        Where the similarity comes from; by default "kerf" on a random forest, or on totally random
-        trees where ``fit`` is given no y.
+        The similarity. A forest gets the scheme "kerf", and a scheme gets a random forest. By
+        default, "kerf" with a random forest. Without y, the default forest has totally random
+        trees.
     n_clusters : int, default=8
         Number of clusters.
     n_jobs : int, default=None
-        Threads, where ``proximity`` does not say.
+        Number of threads; -1 uses all cores. Ignored if ``proximity`` is a
+        ``ForestProximity``, which has its own ``n_jobs``.
     random_state : int or RandomState, default=None
         Seed of the default forest and of k-means.
 
@@ -86,12 +91,12 @@ class ProximitySpectralClustering(ProximityTask, ClusterMixin, BaseEstimator):
         return {"clusters": f"{self.labels_.max() + 1}"}
 
     def predict(self, X: Any) -> Labels:
-        """Return the cluster of each sample, all taken as unseen.
+        """Return the cluster of each sample.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, dataframe} of shape (m, n_features)
-            Samples.
+            Samples, treated as new data.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Samples in few dimensions, as a forest sees them."""
+"""Embed samples in few dimensions with proximities."""
 
 from leafkernel.tasks.embedding.leaf_embedding import LeafEmbedding
 from leafkernel.tasks.embedding.leaf_pca import LeafPCA

@@ -1,4 +1,4 @@
-"""What embeddings share: coordinates of the training samples, and a place for others."""
+"""The base class of embeddings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from leafkernel.tasks._base import ProximityTask
 
 
 class Embedding(ProximityTask, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """An estimator whose ``_learn`` sets ``embedding_`` and ``_map``, which places samples."""
+    """Base class of embeddings. ``_learn`` sets ``embedding_`` and ``_map`` for new samples."""
 
     embedding_: npt.NDArray[np.float64]
     _map: Any
@@ -21,7 +21,7 @@ class Embedding(ProximityTask, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def fit_transform(
         self, X: Any, y: Any = None, sample_weight: Any = None
     ) -> npt.NDArray[np.float64]:
-        """Fit, and return the coordinates of the training samples in their training role.
+        """Fit, and return the coordinates of the training samples.
 
         Parameters
         ----------
@@ -30,7 +30,7 @@ class Embedding(ProximityTask, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         y : array-like of shape (n,), default=None
             Targets of the forest.
         sample_weight : array-like of shape (n,), default=None
-            Weights for the fit of the forest.
+            Sample weights for fitting the forest.
 
         Returns
         -------
@@ -40,12 +40,12 @@ class Embedding(ProximityTask, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return self.fit(X, y, sample_weight).embedding_
 
     def transform(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return the coordinates of samples, all taken as unseen.
+        """Return the coordinates of new samples.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, dataframe} of shape (m, n_features)
-            Samples.
+            Samples, treated as new data.
 
         Returns
         -------

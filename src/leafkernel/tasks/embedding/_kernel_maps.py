@@ -1,6 +1,6 @@
-"""Coordinates from the spectrum of P: kernel principal components, diffusion, singular vectors.
+"""Spectral embeddings of P: kernel principal components, diffusion maps, singular vectors.
 
-Each map is fitted to the training samples and then takes others; none forms P.
+Each map is fitted to the training samples and can embed new samples. P is never built.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from leafkernel.tasks.embedding._spectrum import top_eigenpairs
 
 Array = npt.NDArray[Any]
 
-# Eigenvalues below this share of the largest are rounding errors, and so are their vectors.
+# Eigenvalues below this share of the largest are rounding errors.
 _NOISE = 1e-10
 
 
 class Kernel(Protocol):
-    """A symmetric kernel as something to multiply vectors with."""
+    """A symmetric kernel, given by its products with vectors."""
 
     def of_training(self, V: Array) -> Array:
         """Multiply the training samples' rows with V, shape (n, c)."""
 
     def of_unseen(self, X: Any, V: Array) -> Array:
-        """Multiply the rows of unseen samples with V, shape (n, c)."""
+        """Multiply the rows of new samples with V, shape (n, c)."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class LeafCoordinates:
         return self._apply(self._training_product, V)
 
     def of_unseen(self, X: Any, V: Array) -> Array:
-        """Multiply the rows of unseen samples with V, shape (n, c)."""
+        """Multiply the rows of new samples with V, shape (n, c)."""
         return self._apply(self._product(Inside.of(self.prox).route(X)), V)
 
     @lazy
@@ -67,12 +67,12 @@ class LeafCoordinates:
         return Inside.of(self.prox).sums(product, V)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"prox": self.prox}  # the product is made again where it is needed
+        return {"prox": self.prox}  # the product can be computed again
 
 
 @dataclass(frozen=True)
 class Proximities:
-    """P, or (P + Pᵀ)/2 where it is not symmetric; rows of unseen samples are P's."""
+    """P, or (P + Pᵀ)/2 if P is not symmetric. Rows of new samples are those of P."""
 
     prox: ForestProximity
 
@@ -86,7 +86,7 @@ class Proximities:
         return np.asarray((self._operator @ V + self._operator.T @ V) / 2)
 
     def of_unseen(self, X: Any, V: Array) -> Array:
-        """Multiply the rows of unseen samples with V, shape (n, c)."""
+        """Multiply the rows of new samples with V, shape (n, c)."""
         return self.prox.weighted_sums(V, X)
 
     @lazy
@@ -99,10 +99,9 @@ class Proximities:
 
 @dataclass(frozen=True)
 class SquaredDistances:
-    """The inner products, up to a shift, whose squared distances are 1 - P.
+    """Inner products whose squared distances are 1 - P, up to a shift.
 
-    That is P/2 with a diagonal of ones, whatever the scheme's: each sample is at distance 0 from
-    itself.
+    This is P/2 with ones on the diagonal of P, so that the distance of each sample to itself is 0.
     """
 
     prox: ForestProximity
@@ -112,7 +111,7 @@ class SquaredDistances:
         return np.asarray((self._proximities.of_training(V) + self._missing * V) / 2)
 
     def of_unseen(self, X: Any, V: Array) -> Array:
-        """Multiply the rows of unseen samples with V, shape (n, c)."""
+        """Multiply the rows of new samples with V, shape (n, c)."""
         return self._proximities.of_unseen(X, V) / 2
 
     @lazy
@@ -132,7 +131,7 @@ class SquaredDistances:
 
 @dataclass(frozen=True)
 class PrincipalMap:
-    """Kernel principal components: scores of the training samples, and a map for others.
+    """Kernel principal components of the training samples, and a map for new samples.
 
     Attributes
     ----------
@@ -141,9 +140,9 @@ class PrincipalMap:
     values : ndarray of shape (k,)
         Eigenvalues of the centered kernel.
     weights : ndarray of shape (n, k)
-        What a row of the kernel is multiplied with.
+        Factor of a row of the kernel.
     origin : ndarray of shape (k,)
-        What is then subtracted.
+        Mean that is subtracted.
     """
 
     kernel: Kernel
@@ -171,17 +170,17 @@ class PrincipalMap:
 
     @lazy
     def origin(self) -> Array:
-        """Return the mean of the training samples' coordinates, before they are centered."""
+        """Return the mean of the coordinates of the training samples before centering."""
         return np.asarray(self.kernel.of_training(self.weights).mean(axis=0))
 
     def transform(self, X: Any) -> Array:
-        """Return the coordinates of unseen samples."""
+        """Return the coordinates of new samples."""
         return self.kernel.of_unseen(X, self.weights) - self.origin
 
 
 @dataclass(frozen=True)
 class DiffusionMap:
-    """Eigenvectors of the random walk that P makes, and their extension to others (Nyström).
+    """Eigenvectors of the random walk defined by P, and their Nyström extension.
 
     Attributes
     ----------
@@ -222,14 +221,14 @@ class DiffusionMap:
         values, vectors = top_eigenpairs(
             normalized, n, min(k + 1, n), solver=solver, random_state=random_state
         )
-        # The first vector is the stationary one, constant after division by √D.
+        # The first vector is stationary: constant after division by √D.
         vectors = vectors[:, 1:] / np.sqrt(degree) * np.sqrt(degree.sum())
         values = values[1:]
         coordinates = vectors * np.abs(values) ** time
         return cls(kernel, coordinates, values, vectors, density, time)
 
     def transform(self, X: Any) -> Array:
-        """Return the coordinates of unseen samples: where their walk goes in one step."""
+        """Return the coordinates of new samples after one step of the random walk."""
         ones = np.ones((len(self._vectors), 1))
         sums = self.kernel.of_unseen(X, np.hstack([self._vectors, ones]) / self._density)
         kept = np.abs(self.values) > _NOISE
@@ -245,14 +244,14 @@ class DiffusionMap:
 
 @dataclass(frozen=True)
 class SingularMap:
-    """Left and right coordinates whose inner products are the best low-rank P.
+    """Left and right coordinates whose inner products are the best low-rank approximation of P.
 
     Attributes
     ----------
     left, right : ndarray of shape (n, k)
         Training samples as queries and as references.
     values : ndarray of shape (k,)
-        Singular values, falling.
+        Singular values in descending order.
     """
 
     prox: ForestProximity
@@ -266,7 +265,10 @@ class SingularMap:
         operator = prox.operator()
         n = operator.shape[0]
         if k >= n:
-            raise ValueError(f"n_components={k} needs more than {k} training samples; got {n}.")
+            raise ValueError(
+                f"n_components={k} is too large: there are only {n} training samples. Use a "
+                "smaller value."
+            )
         in_double = LinearOperator(
             operator.shape,
             matvec=lambda v: operator @ v.astype(np.float64),
@@ -284,12 +286,12 @@ class SingularMap:
         return cls(prox, U * root, V * root, values)
 
     def transform(self, X: Any) -> Array:
-        """Return the left coordinates of unseen samples."""
+        """Return the left coordinates of new samples."""
         kept = self.values > _NOISE * max(self.values[0], np.finfo(float).tiny)
         back = np.divide(1.0, self.values, out=np.zeros_like(self.values), where=kept)
         return self.prox.weighted_sums(self.right * back, X)
 
 
 def _positive(sums: Array) -> Array:
-    """Return sums to divide by: 1 for the samples that are similar to none."""
+    """Return sums for division, with 1 for samples without proximity."""
     return np.where(sums > 0, sums, 1.0)

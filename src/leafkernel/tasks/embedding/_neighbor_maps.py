@@ -1,4 +1,4 @@
-"""UMAP, t-SNE and PHATE of a forest's similarity, by the libraries that know them best."""
+"""UMAP, t-SNE and PHATE embeddings with their libraries."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ Array = npt.NDArray[Any]
 
 _ROWS_AT_ONCE = 1 << 12
 _MEDIAN_STEPS = 10
-# UMAP starts from eigenvectors of its graph. On 522,910 samples, in a graph of many parts, the
-# search for them had not ended after half an hour: above so many it starts from principal scores.
+# UMAP starts from eigenvectors of its graph. For 522,910 samples and a graph with many components,
+# this took more than half an hour. For more samples than this, start from principal components.
 _SPECTRAL_START_AT_MOST = 100_000
 
 
 @contextmanager
 def _their_warnings_hidden() -> Iterator[None]:
-    """Keep what these libraries say to their developers from our users.
+    """Hide the warnings of these libraries, and print their messages to standard error.
 
-    What they print goes to the standard error: a program may be reading our output.
+    A program may be reading standard output.
     """
     with warnings.catch_warnings(), redirect_stdout(sys.stderr):
         warnings.simplefilter("ignore")
@@ -42,7 +42,7 @@ def _require(module: str) -> ModuleType:
 
 
 class UmapOfScores:
-    """UMAP on principal scores; new samples by its own transform."""
+    """UMAP on principal components, with UMAP's transform for new samples."""
 
     def __init__(self, scores: Array, n_neighbors: int, parameters: dict[str, Any]) -> None:
         umap = _require("umap")
@@ -61,7 +61,7 @@ class UmapOfScores:
 
 
 class TsneOfScores:
-    """t-SNE on principal scores; new samples by openTSNE's own transform."""
+    """t-SNE on principal components, with openTSNE's transform for new samples."""
 
     def __init__(self, scores: Array, n_neighbors: int, parameters: dict[str, Any]) -> None:
         tsne = _require("openTSNE")
@@ -77,7 +77,7 @@ class TsneOfScores:
 
 
 class PhateOfScores:
-    """PHATE on principal scores; new samples by its own transform."""
+    """PHATE on principal components, with PHATE's transform for new samples."""
 
     def __init__(self, scores: Array, n_neighbors: int, parameters: dict[str, Any]) -> None:
         phate = _require("phate")
@@ -93,7 +93,7 @@ class PhateOfScores:
 
 
 class _OfNeighbors:
-    """A picture of the exact graph of nearest neighbors; new samples go among theirs."""
+    """An embedding of the exact graph of nearest neighbors."""
 
     coordinates: Array
 
@@ -104,8 +104,8 @@ class _OfNeighbors:
     def transform(self, X: Any) -> Array:
         """Return the median position of each sample's neighbors, weighted by proximity.
 
-        The median, since a sample whose neighbors lie in two groups belongs into one of them and
-        not between. A sample without neighbors is put in the middle.
+        With the mean instead, a sample with neighbors in two groups would lie between them. A
+        sample without neighbors is placed at the center.
         """
         weights, rows = self.prox.kneighbors(X, self.n_neighbors)
         placed = np.empty((len(rows), self.coordinates.shape[1]))
@@ -117,11 +117,11 @@ class _OfNeighbors:
 
 
 def _weighted_median(points: Array, weights: Array) -> Array:
-    """Return the geometric median of each row of points, shape (m, k, c), by weights (m, k)."""
+    """Return the geometric median of each row of points (m, k, c) with weights (m, k)."""
     weights = weights.astype(np.float64)
     apart = np.linalg.norm(points[:, :, None] - points[:, None], axis=-1)
     best = np.einsum("mij,mj->mi", apart, weights).argmin(axis=1)
-    # From the best of the points themselves, Weiszfeld's steps lead to the median.
+    # Start from the best of the points, and improve it with Weiszfeld's algorithm.
     median = points[np.arange(len(points)), best]
     spread = apart.mean(axis=(1, 2))[:, None] + np.finfo(float).tiny
     for _ in range(_MEDIAN_STEPS):
@@ -149,7 +149,7 @@ class UmapOfNeighbors(_OfNeighbors):
         n_entries = rows.shape[1]
         if start is not None:
             parameters = {"init": _spread(start, 10.0), **parameters}
-        # It reads no distances off the samples themselves: the graph says all.
+        # UMAP uses only the precomputed graph, so the samples themselves do not matter.
         stand_in = np.zeros((len(rows), 1), dtype=np.float32)
         with _their_warnings_hidden():
             model = umap.UMAP(
@@ -187,7 +187,7 @@ class TsneOfNeighbors(_OfNeighbors):
 
 
 def _neighbors_and_itself(prox: ForestProximity, k: int) -> tuple[Array, Array]:
-    """Return distances and neighbors with each sample first among its own, as UMAP wants them."""
+    """Return distances and neighbors, with each sample as its own first neighbor, for UMAP."""
     similarity, rows = prox.kneighbors(n_neighbors=k)
     distances = np.maximum(1 - similarity, 0).astype(np.float32)
     itself = np.arange(len(rows))
@@ -195,6 +195,6 @@ def _neighbors_and_itself(prox: ForestProximity, k: int) -> tuple[Array, Array]:
 
 
 def _spread(start: Array, width: float) -> Array:
-    """Return a start of a given width: principal scores, as wide as the method likes them."""
+    """Return principal components scaled to a given width, as a start for a layout."""
     largest = max(float(np.abs(start).max()), np.finfo(float).tiny)
     return np.ascontiguousarray(start / largest * width, dtype=np.float32)

@@ -1,7 +1,8 @@
-"""PHATE on a forest's own diffusion, through landmarks: nothing dense but landmarks squared.
+"""PHATE with the kernel P and landmarks.
 
 Moon et al., Visualizing structure and transitions in high-dimensional biological data, Nature
-Biotechnology 37, 2019. The kernel is P itself instead of one made from distances.
+Biotechnology 37, 2019. The kernel is P instead of a kernel computed from distances. Only matrices
+between landmarks are dense.
 """
 
 from __future__ import annotations
@@ -27,20 +28,20 @@ _MDS_TOLERANCE = 1e-5
 
 
 class PhateOfKernel:
-    """PHATE coordinates of the training samples, and of others through the landmarks.
+    """PHATE coordinates of the training samples, and of new samples through the landmarks.
 
     Parameters
     ----------
     prox : ForestProximity
         A fitted proximity.
     scores : ndarray of shape (n, c)
-        Coordinates to group the samples into landmarks by.
+        Coordinates for grouping the samples into landmarks.
     n_components : int
-        Coordinates to make.
+        Number of coordinates.
     n_landmarks : int
-        Most landmarks.
+        Largest number of landmarks.
     time : int or None
-        Steps of the diffusion; by default where its entropy bends.
+        Number of diffusion steps. By default, at the knee of the entropy.
     random_state : int or RandomState
         Seed of the grouping.
     """
@@ -72,16 +73,16 @@ class PhateOfKernel:
         potential = -np.log(walk + _SMALLEST_PROBABILITY)
         self.landmarks = _metric_mds(squareform(pdist(potential)), n_components)
         self.landmarks[walk.sum(axis=1) == 0] = self.landmarks.mean(axis=0)
-        # A sample that is a landmark stays where it is: the mean of its neighbors would be one more
-        # step of the diffusion.
+        # A sample that is a landmark keeps its position. The mean of its neighbors would be an
+        # additional step of the diffusion.
         self.coordinates = self.landmarks if every_sample else self._place(to_landmarks)
 
     def transform(self, X: Any) -> Array:
-        """Return the positions of unseen samples."""
+        """Return the positions of new samples."""
         return self._place(self._to_landmarks(X))
 
     def _to_landmarks(self, X: Any) -> csr_array:
-        """Return each sample's proximity to the samples of each landmark together."""
+        """Return the total proximity of each sample to the samples of each landmark."""
         n = len(self.group)
         members = csr_array((np.ones(n, np.float32), (np.arange(n), self.group)))
         return vstack([block @ members for _, block in self.prox.iter_proximity(X)], format="csr")
@@ -99,7 +100,7 @@ def _group(scores: Array, n_groups: int, random_state: Any) -> Array:
         return np.arange(n)
     size = max(1024, 3 * n_groups)
     groups = MiniBatchKMeans(n_groups, batch_size=size, n_init=1, random_state=random_state)
-    # Groups without any sample are no landmarks.
+    # Empty groups are not landmarks.
     return np.asarray(np.unique(groups.fit_predict(scores), return_inverse=True)[1])
 
 
@@ -112,8 +113,8 @@ def _normalized(matrix: csr_array) -> csr_array:
 
 
 def _best_time(walk: Array) -> int:
-    """Return the time at which the entropy of the diffusion's spectrum bends."""
-    # Singular values stand in for eigenvalues, as in the authors' own implementation.
+    """Return the time at the knee of the entropy of the diffusion's spectrum."""
+    # Use singular values instead of eigenvalues, as in the authors' implementation.
     values = np.linalg.svd(walk, compute_uv=False)
     entropies = []
     powers = np.ones_like(values)
@@ -122,12 +123,12 @@ def _best_time(walk: Array) -> int:
         shares = powers / powers.sum()
         shares = shares[shares > 0]
         entropies.append(float(-(shares * np.log(shares)).sum()))
-    # The place in the curve is the time, as in the authors' implementation.
+    # The index in the curve is the time, as in the authors' implementation.
     return _bend(np.array(entropies))
 
 
 def _bend(curve: Array) -> int:
-    """Return where two straight lines, one on each side, fit a curve best."""
+    """Return the knee of a curve: where two straight lines, one on each side, fit best."""
     n = len(curve)
     x = np.arange(n, dtype=float)
 
@@ -140,7 +141,7 @@ def _bend(curve: Array) -> int:
 
 
 def _metric_mds(distances: Array, n_components: int) -> Array:
-    """Return positions whose distances are as given: SMACOF, from classical scaling."""
+    """Return positions with the given distances by SMACOF, starting from classical scaling."""
     n = len(distances)
     squares = distances**2
     centered = squares - squares.mean(axis=0) - squares.mean(axis=1)[:, None] + squares.mean()

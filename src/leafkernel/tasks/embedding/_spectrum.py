@@ -1,4 +1,4 @@
-"""The largest eigenpairs of a symmetric operator, without its matrix."""
+"""Compute the largest eigenpairs of a symmetric operator without its matrix."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ Apply = Callable[[Array], Array]
 
 SOLVERS = ("auto", "arpack", "randomized", "dense")
 
-# Up to here a dense decomposition takes no longer than an iterative one.
+# Up to this size, a dense decomposition is as fast as an iterative one.
 _DENSE_ROWS = 500
-# ARPACK takes 2 to 12 restarts on forests of real tables, and thousands where many eigenvalues are
-# nearly equal. Where this many do not do, a dense decomposition is faster up to so many rows.
+# ARPACK takes 2 to 12 restarts for forests on real tables, and thousands if many eigenvalues are
+# nearly equal. If _RESTARTS are not enough, a dense decomposition is faster up to this size.
 _RESTARTS = 100
 _DENSE_ROWS_AT_LAST = 4096
-# How many missed pairs are looked for at once, how roughly one is at first, and what is the same
-# eigenvalue.
+# For missed eigenpairs: how many to search at once, the tolerance of the first search, and the
+# relative tolerance for equal eigenvalues.
 _MISSED_AT_ONCE = 4
 _ROUGH = 1e-3
 _SAME = 1e-8
-# Halko, Martinsson and Tropp, Finding structure with randomness, 2011: a few vectors more, and a
-# few powers, make the leading pairs accurate.
+# Halko, Martinsson and Tropp, Finding structure with randomness, 2011: some additional vectors and
+# power iterations make the leading pairs accurate.
 _MORE_VECTORS = 10
 _POWERS = 7
 
@@ -46,31 +46,30 @@ def top_eigenpairs(
     rough: bool = False,
     random_state: Any = None,
 ) -> tuple[Array, Array]:
-    """Return the k largest eigenvalues, falling, and their eigenvectors of shape (n, k).
+    """Return the k largest eigenvalues in descending order, and their eigenvectors (n, k).
 
     Parameters
     ----------
     apply : callable
-        Multiplies the operator with a block of vectors of shape (n, c).
+        Multiplies the operator by a block of vectors of shape (n, c).
     n : int
         Size of the operator.
     k : int
         Number of pairs, at most n.
     solver : {"auto", "arpack", "randomized", "dense"}
-        How. "auto" is dense for small n or nearly all pairs, else ARPACK. Where ARPACK cannot tell
-        the pairs apart, it gives way to a dense solver, or to the randomised one with a warning.
+        "auto" is "dense" for small n or nearly all pairs, else "arpack". If ARPACK does not
+        converge, the dense solver is used, or the randomized one with a warning.
     rough : bool
-        Whether the randomized solver may stop early. That does for the start of a layout, which
-        moves all points anyway.
+        Whether the randomized solver may stop early. This is enough for the start of a layout.
     random_state : int or RandomState
-        Seed of the first vectors.
+        Seed of the start vectors.
 
     Returns
     -------
     values : ndarray of shape (k,)
         Eigenvalues.
     vectors : ndarray of shape (n, k)
-        Eigenvectors, the entry of largest size in each positive.
+        Eigenvectors. The entry with the largest absolute value is positive.
     """
     check_choice("solver", solver, SOLVERS)
     rng = check_random_state(random_state)
@@ -100,10 +99,10 @@ def _without_arpack(apply: Apply, n: int, k: int, rng: Any) -> tuple[Array, Arra
         return _dense(apply, n, k)
     values, vectors = _randomized(apply, n, k, rng)
     warnings.warn(
-        f"the {k} largest of {n:,} eigenvalues are too close to each other to be told apart in "
-        f"{_RESTARTS} restarts of ARPACK: the randomised solver's are given, which are not exact. "
-        "No few directions stand out in this similarity; larger leaves would make some. "
-        "solver='randomized' skips the attempt",
+        f"ARPACK did not converge in {_RESTARTS} restarts, because the {k} largest of {n:,} "
+        "eigenvalues are too close to each other. The results of the randomized solver are "
+        "returned, which are not exact. No few directions dominate this similarity. Larger leaves "
+        "may help. Use solver='randomized' to skip ARPACK.",
         ConvergenceWarning,
         stacklevel=2,
     )
@@ -111,11 +110,11 @@ def _without_arpack(apply: Apply, n: int, k: int, rng: Any) -> tuple[Array, Arra
 
 
 def _arpack(apply: Apply, n: int, k: int, rng: Any) -> tuple[Array, Array]:
-    """Find the pairs by ARPACK, and then those that it missed.
+    """Find the pairs with ARPACK, and then those that it missed.
 
-    It starts from one vector, which in each eigenspace sees one direction alone: of equal
-    eigenvalues (a similarity that falls into parts has one for each part) some are lost. They are
-    the largest of what is left when all that was found is taken out.
+    ARPACK starts from a single vector, so it finds only one direction of each eigenspace. It misses
+    equal eigenvalues, which occur if the graph of similarities is not connected. The missed pairs
+    are the largest ones after projecting out the pairs that were found.
     """
     values, vectors = _largest(apply, n, k, rng)
     while True:
@@ -127,7 +126,7 @@ def _arpack(apply: Apply, n: int, k: int, rng: Any) -> tuple[Array, Array]:
             return np.asarray(out - found @ (found.T @ out))
 
         least = values.min() + _SAME * np.abs(values).max()
-        # What is found is never too large, so a rough search is enough to know.
+        # Approximate eigenvalues are never too large, so a rough search is enough here.
         if _largest(rest, n, 1, rng, tolerance=_ROUGH)[0][0] <= least:
             return values, vectors
         more, others = _largest(rest, n, min(k, _MISSED_AT_ONCE), rng)
@@ -169,7 +168,7 @@ def _randomized(
 
 
 def _with_fixed_signs(vectors: Array) -> Array:
-    """Turn each vector so that its entry of largest size is positive: signs mean nothing."""
+    """Fix the sign of each vector: make the entry with the largest absolute value positive."""
     largest = np.abs(vectors).argmax(axis=0)
     signs = np.sign(vectors[largest, np.arange(vectors.shape[1])])
     turned: Array = vectors * np.where(signs == 0, 1.0, signs)

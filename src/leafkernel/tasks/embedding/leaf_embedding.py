@@ -1,4 +1,4 @@
-"""A forest's similarity as a picture: one estimator over many methods."""
+"""Embed samples with PCA, UMAP, t-SNE, PHATE and spectral methods."""
 
 from __future__ import annotations
 
@@ -40,44 +40,51 @@ _FEWEST_FOR_LIBRARIES = 10
 
 
 class LeafEmbedding(Embedding):
-    """Embed samples in few dimensions as a forest sees them.
+    """Embed samples in few dimensions, so that similar samples are close to each other.
+
+    Use it to draw a map of the data as seen by a forest.
 
     Parameters
     ----------
     proximity : ForestProximity, forest, scheme or None, default=None
-        Where the similarity comes from; by default "kerf" ("uniform" for "mds", "gap" for "svd") on
-        a random forest, or "kerf" on totally random trees where ``fit`` is given no y.
+        The similarity. The default scheme is "kerf" ("uniform" for "mds", "gap" for "svd"), with a
+        random forest. Without y, the default forest has totally random trees, and the default
+        scheme is "uniform" ("kerf" for "spectral" and "diffusion").
     method : str, default="pca"
-        - "pca": principal components of leaf coordinates, :class:`LeafPCA`;
-        - "umap", "tsne", "phate": from the leading principal components, or from the kernel: see
-          ``source``. They need ``leafkernel[embedding]``;
-        - "spectral": eigenvectors of the random walk that P makes (Laplacian eigenmaps);
-        - "diffusion": the same, corrected for the density of the samples, and each vector times its
-          eigenvalue;
-        - "mds": classical scaling of Breiman's squared distances 1 - p;
-        - "svd": singular vectors of P, which may be asymmetric: ``embedding_`` holds the samples as
-          queries, ``reference_embedding_`` as references, and their inner products are nearly P.
+        The embedding method.
+
+        - "pca": principal components of leaf coordinates, see ``LeafPCA``.
+        - "umap", "tsne", "phate": nonlinear embeddings of the input given by ``source``. They
+          require ``leafkernel[embedding]``.
+        - "spectral": eigenvectors of the random walk defined by P (Laplacian eigenmaps).
+        - "diffusion": like "spectral", but corrected for the density of the samples, with each
+          vector multiplied by its eigenvalue.
+        - "mds": classical multidimensional scaling of Breiman's squared distances 1 - p.
+        - "svd": singular vectors of P, which may be asymmetric. ``embedding_`` has the samples as
+          queries, and ``reference_embedding_`` has them as references. Their inner products
+          approximate P.
     n_components : int, default=2
         Number of coordinates.
     source : {"pca", "kernel"}, default="pca"
-        What "umap", "tsne" and "phate" start from: the leading ``n_pca`` principal components, as
-        in the paper; or the proximities themselves, exactly: the graph of nearest neighbors for
-        "umap" and "tsne", and for "phate" the diffusion that P is, over landmarks (no library
-        needed). The exact "oob" has no leaf coordinates, and so no principal components: it is for
-        "umap" and "tsne" from the kernel.
+        The input of "umap", "tsne" and "phate". "pca" uses the leading ``n_pca`` principal
+        components, as in the paper. "kernel" uses the exact proximities: the graph of nearest
+        neighbors for "umap" and "tsne", and diffusion over landmarks for "phate" (which then
+        requires no library). The scheme "oob" has no leaf coordinates, so it works only for "umap"
+        and "tsne" with "kernel".
     n_neighbors : int, default=30
-        Neighbors for "umap" and "phate", and perplexity of "tsne".
+        Number of neighbors for "umap" and "phate", and perplexity of "tsne".
     n_pca : int, default=50
-        Principal components to start from.
+        Number of principal components for ``source="pca"``.
     parameters : dict, default=None
-        More parameters of UMAP, openTSNE's TSNE, or PHATE; for "phate" from the kernel
-        ``n_landmarks`` and ``time``; for "diffusion" ``time`` and ``alpha``; for all but "svd" that
-        need no library the ``solver``, as in :class:`LeafPCA`.
+        Further parameters of UMAP, of openTSNE's TSNE, or of PHATE. For "phate" with
+        ``source="kernel"``: ``n_landmarks`` and ``time``. For "diffusion": ``time``, ``alpha`` and
+        ``solver``. For "pca", "mds" and "spectral": ``solver``, see ``LeafPCA``.
     n_jobs : int, default=None
-        Threads, where ``proximity`` does not say.
+        Number of threads; -1 uses all cores. Ignored if ``proximity`` is a
+        ``ForestProximity``, which has its own ``n_jobs``.
     random_state : int or RandomState, default=None
-        Seed of the default forest and of the method. UMAP repeats itself only on one thread: with
-        a seed it takes longer.
+        Seed of the default forest and of the method. With a seed, UMAP runs on a single thread and
+        is slower.
 
     Attributes
     ----------
@@ -86,22 +93,22 @@ class LeafEmbedding(Embedding):
     embedding_ : ndarray of shape (n, n_components)
         Coordinates of the training samples.
     reference_embedding_ : ndarray of shape (n, n_components)
-        For "svd", coordinates of the training samples as references.
+        Coordinates of the training samples as references, for "svd".
 
     Notes
     -----
-    Under "kerf", the default, each row of P sums to 1. "pca", "spectral" and "diffusion" are then
-    nearly the same picture, except for the scale of the axes. Under "uniform" the rows of crowded
-    regions have larger sums, and the three differ.
+    With "kerf", each row of P sums to 1. "pca", "spectral" and "diffusion" then give nearly the
+    same picture, except for the scale of the axes. With "uniform", rows in dense regions have
+    larger sums, and the three differ.
 
-    Every method places new samples: by projection ("pca", "mds", "svd"), by one step of the walk
-    ("spectral", "diffusion"), by the library's own ``transform`` (from principal components), or,
-    from the kernel, at the median of their neighbors ("umap", "tsne") or the mean of the landmarks
-    ("phate"), weighted by proximity.
+    All methods can embed new samples: by projection ("pca", "mds", "svd"), by one step of the
+    random walk ("spectral", "diffusion"), or by ``transform`` of the library. With
+    ``source="kernel"``, a new sample is placed at the median of its neighbors ("umap", "tsne") or
+    at the mean of the landmarks ("phate"), weighted by proximity.
 
-    "umap" starts from UMAP's own spectral layout up to 100,000 samples, and above that, where this
-    may take hours, from the leading principal components, as always from the kernel; ``init`` in
-    `parameters` says otherwise.
+    With ``source="pca"``, "umap" starts from UMAP's spectral layout for up to 100,000 samples. For
+    more samples, where this may take hours, and with ``source="kernel"``, it starts from the
+    leading principal components. Use ``init`` in ``parameters`` to change this.
 
     Examples
     --------
@@ -119,10 +126,10 @@ class LeafEmbedding(Embedding):
 
     @property
     def _default_unsupervised_scheme(self) -> str:  # type: ignore[override]
-        # Under "kerf" a row that totally random trees leave alone is far from all others.
+        # With "kerf", a sample that is alone in its leaves is far from all others.
         return {"spectral": "kerf", "diffusion": "kerf"}.get(self.method, "uniform")
 
-    # Whether a layout may start from a few rough components. It moves all points anyway.
+    # Whether a layout may start from approximate components. It moves all points anyway.
     _starts_roughly: bool = False
 
     def __init__(
@@ -161,7 +168,7 @@ class LeafEmbedding(Embedding):
         return y
 
     def _own_parameters(self) -> tuple[str, ...] | None:
-        """Return the names that ``parameters`` may hold; None where a library knows."""
+        """Return the allowed names in ``parameters``; None if a library checks them."""
         if self.method == "phate" and self.source == "kernel":
             return ("n_landmarks", "time")
         own = {"diffusion": ("time", "alpha", "solver"), "svd": ()}
@@ -172,18 +179,21 @@ class LeafEmbedding(Embedding):
     def _learn(self, proximity: ForestProximity, y: Any) -> None:
         n, k = proximity.n_samples_fit_, self.n_components
         if k >= n:
-            raise ValueError(f"n_components={k} needs more training samples; got n_samples={n}.")
+            raise ValueError(
+                f"n_components={k} is too large: there are only n_samples={n} training samples. "
+                "Use a smaller value."
+            )
         if n < _FEWEST_FOR_LIBRARIES and self._own_parameters() is None:
             raise ValueError(
-                f"method={self.method!r} needs at least {_FEWEST_FOR_LIBRARIES} training samples; "
-                f"got n_samples={n}. Use 'pca'."
+                f"method={self.method!r} requires at least {_FEWEST_FOR_LIBRARIES} training "
+                f"samples; got n_samples={n}. Use 'pca'."
             )
-        # One seed for all parts of a fit, so that a RandomState gives them different numbers once.
+        # Draw one seed for all parts of a fit, so that a RandomState is used only once.
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         self.embedding_, self._map = self._embed(proximity, n, k, seed)
 
     def _embed(self, prox: ForestProximity, n: int, k: int, seed: int) -> tuple[Array, Any]:
-        """Return the coordinates of the training samples, and what places others."""
+        """Return the coordinates of the training samples, and the map for new samples."""
         options = dict(self.parameters or {})
         if self.method in ("pca", "mds"):
             kernel: Kernel = (
@@ -194,8 +204,8 @@ class LeafEmbedding(Embedding):
         if self.method in ("spectral", "diffusion"):
             walk: dict[str, Any] = {"time": 1.0, "alpha": 1.0} if self.method == "diffusion" else {}
             walk.update(options)
-            # As scikit-learn does, without self-loops: a row that is alone in its leaves would walk
-            # to itself, and so be a coordinate of its own.
+            # Like scikit-learn, omit self-loops. Otherwise a sample that is alone in its leaves
+            # would be a coordinate of its own.
             others = Proximities(without_self(prox))
             diffusion = DiffusionMap.fit(others, n, k, random_state=seed, **walk)
             return diffusion.coordinates, diffusion
@@ -212,12 +222,12 @@ class LeafEmbedding(Embedding):
     def _from_kernel(
         self, prox: ForestProximity, n: int, k: int, seed: int, options: dict[str, Any]
     ) -> Any:
-        # A picture starts from as many principal components; landmarks are groups in a few more.
+        # Layouts start from k principal components. Landmarks are clusters of a few more.
         few = k if self.method != "phate" else max(k, min(_LANDMARK_PCA, n - 1))
         start = None
         if self.method == "phate" or not prox.scheme_.divides_by_shared_oob:
-            # Layouts and groups only begin here: to ten digits, as the default gives them, these
-            # components would take longer than all the rest where leaves are small.
+            # These are only a start. The exact solver could take longer than all other steps if
+            # leaves are small.
             start = PrincipalMap.fit(
                 LeafCoordinates(prox),
                 n,
@@ -234,7 +244,7 @@ class LeafEmbedding(Embedding):
         return TsneOfNeighbors(prox, start, self.n_neighbors, options)
 
     def _chance(self, prox: ForestProximity, seed: int) -> dict[str, Any]:
-        """Return the seed and the threads for a library; UMAP with a seed runs on one thread."""
+        """Return the seed and the number of threads for a library. UMAP with a seed uses one."""
         threads = count_threads(prox.n_jobs)
         if self.method != "umap":
             return {"random_state": seed, "n_jobs": threads}
@@ -255,7 +265,7 @@ class LeafEmbedding(Embedding):
 
 
 class _AfterPca:
-    """A method on principal scores, which takes samples."""
+    """A map from samples to an embedding of their principal components."""
 
     def __init__(self, principal: PrincipalMap, method: Any) -> None:
         self.principal = principal
@@ -263,6 +273,6 @@ class _AfterPca:
         self.coordinates = method.coordinates
 
     def transform(self, X: Any) -> Array:
-        """Return the coordinates of unseen samples."""
+        """Return the coordinates of new samples."""
         placed: Array = self.method.transform(self.principal.transform(X))
         return placed

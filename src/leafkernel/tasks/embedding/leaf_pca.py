@@ -1,4 +1,4 @@
-"""Principal components of leaf coordinates, without the coordinates."""
+"""Principal component analysis of leaf coordinates."""
 
 from __future__ import annotations
 
@@ -18,48 +18,51 @@ _ROWS_AT_ONCE = 1 << 14
 
 
 class LeafPCA(Embedding):
-    """Principal component analysis of leaf coordinates: kernel PCA of a forest's similarity.
+    """Principal component analysis of leaf coordinates, which is kernel PCA with proximities.
 
-    A sample's leaf coordinates are its row of the query map Q, one column for each leaf of the
-    forest. Their principal components show the large directions in which the forest sees the data.
-    They are found from products with Q Qᵀ alone, in time and memory that grow with the number of
-    samples and trees and not with the number of leaves.
+    Use it to reduce the leaf coordinates to a few features, or as the input of UMAP and t-SNE. The
+    leaf coordinates of a sample are its row of the query map Q, with one column for each leaf. The
+    components are computed from products with Q Qᵀ only. Time and memory grow with the number of
+    samples and trees, not with the number of leaves.
 
     Parameters
     ----------
     proximity : ForestProximity, forest, scheme or None, default=None
-        Where the leaf coordinates come from; by default "kerf" on a random forest, as in the paper,
-        or on totally random trees where ``fit`` is given no y. Any scheme but the exact "oob".
+        The similarity. A forest gets the scheme "kerf", and a scheme gets a random forest. By
+        default, "kerf" with a random forest, as in the paper, or "uniform" with totally random
+        trees without y. All schemes except "oob" can be used.
     n_components : int, default=50
-        Number of components; as many as there are training samples, if those are fewer.
+        Number of components, but at most the number of training samples.
     solver : {"auto", "arpack", "randomized", "dense"}, default="auto"
-        "arpack" is accurate, "dense" too and for a few hundred samples; "auto" takes one of them.
-        "randomized" takes a fixed number of passes, and is less accurate the slower the variances
-        of the components fall. Where they hardly fall at all, ARPACK gives up and the randomised
-        solver takes over, with a warning.
+        "arpack" and "dense" are accurate, and "dense" is for up to a few hundred samples. "auto"
+        chooses one of them. "randomized" takes a fixed number of passes, and is less accurate if
+        the variances of the components decrease slowly. If they hardly decrease, ARPACK does not
+        converge, and the randomized solver is used with a warning (or the dense one for up to 4096
+        samples).
     n_jobs : int, default=None
-        Threads, where ``proximity`` does not say.
+        Number of threads; -1 uses all cores. Ignored if ``proximity`` is a
+        ``ForestProximity``, which has its own ``n_jobs``.
     random_state : int or RandomState, default=None
-        Seed of the default forest and of the solver's first vectors.
+        Seed of the default forest and of the solver.
 
     Attributes
     ----------
     proximity_ : ForestProximity
         The fitted proximity.
     embedding_ : ndarray of shape (n, n_components)
-        Scores of the training samples.
+        Coordinates of the training samples.
     explained_variance_ : ndarray of shape (n_components,)
-        Variance along each component.
+        Variance of each component.
     explained_variance_ratio_ : ndarray of shape (n_components,)
-        Its share of the total.
+        Share of each component in the total variance.
     singular_values_ : ndarray of shape (n_components,)
         Singular values of the centered coordinates.
 
     Notes
     -----
-    ``fit_transform`` gives the training samples in their training role and ``transform`` takes
-    every sample as unseen. For schemes without in-bag weights ("uniform", "kerf", "boosted") both
-    agree.
+    ``fit_transform`` uses the out-of-bag trees of training samples if the scheme does so, and
+    ``transform`` treats all samples as new data. Both agree for schemes without in-bag weights
+    ("uniform", "kerf", "boosted").
 
     Examples
     --------
@@ -72,7 +75,7 @@ class LeafPCA(Embedding):
     """
 
     _default_scheme = "kerf"
-    # Under "kerf" a row that totally random trees leave alone is far from all others.
+    # With "kerf", a sample that is alone in its leaves is far from all others.
     _default_unsupervised_scheme = "uniform"
 
     def __init__(
@@ -115,7 +118,7 @@ class LeafPCA(Embedding):
 
 
 def _squared_norms(prox: ForestProximity) -> npt.NDArray[np.float64]:
-    """Return the squared length of each training sample's leaf coordinates."""
+    """Return the squared norm of the leaf coordinates of each training sample."""
     query = Inside.of(prox).kernel.query
     norms = np.empty(query.n_rows)
     for begin in range(0, query.n_rows, _ROWS_AT_ONCE):

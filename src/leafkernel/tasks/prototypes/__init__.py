@@ -1,4 +1,4 @@
-"""Prototypes: a few training samples, or middles of them, that stand for their class."""
+"""Prototypes: a few training samples, or medians of them, that represent their class."""
 
 from leafkernel.tasks.prototypes.classifier import PrototypeClassifier
 from leafkernel.tasks.prototypes.middles import ClassPrototypes, class_prototypes

@@ -1,4 +1,4 @@
-"""Classes from the nearest of a few prototypes."""
+"""Classification by the nearest prototype."""
 
 from __future__ import annotations
 
@@ -20,18 +20,22 @@ from leafkernel.tasks.prototypes.selection import select_prototypes
 
 
 class PrototypeClassifier(ProximityTask, ClassifierMixin, BaseEstimator):
-    """Classify by the nearest of a few prototypes: a forest that can be read.
+    """Classify samples by the most similar of a few prototypes.
+
+    Use it if a prediction should be explained by a single training sample.
 
     Parameters
     ----------
     proximity : ForestProximity, forest, scheme or None, default=None
-        Where the similarity comes from; by default "uniform" on a random forest.
+        The similarity. A forest gets the scheme "uniform", and a scheme gets a random forest. By
+        default, "uniform" with a random forest.
     n_prototypes : int or "auto", default="auto"
-        As in :func:`select_prototypes`.
+        Number of prototypes of each class, see ``select_prototypes``.
     min_gain : float, default=0.02
-        As in :func:`select_prototypes`.
+        Smallest gain of a prototype with "auto", see ``select_prototypes``.
     n_jobs : int, default=None
-        Threads, where ``proximity`` does not say.
+        Number of threads; -1 uses all cores. Ignored if ``proximity`` is a
+        ``ForestProximity``, which has its own ``n_jobs``.
     random_state : int or RandomState, default=None
         Seed of the default forest.
 
@@ -86,13 +90,14 @@ class PrototypeClassifier(ProximityTask, ClassifierMixin, BaseEstimator):
         return {"prototypes": f"{len(self.prototypes_.rows):,}"}
 
     def predict(self, X: Any = None) -> Array:
-        """Return the class of the nearest prototype, the first of equals.
+        """Return the class of the most similar prototype. Ties go to the first prototype.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, dataframe} of shape (m, n_features), default=None
-            Samples, all taken as unseen; by default the training samples in their training role.
-            One that is similar to no prototype gets the most frequent class.
+            Samples, treated as new data. If None, the training samples, compared using their
+            out-of-bag trees if the scheme uses them.
+            Samples without proximity to any prototype get the most frequent class.
 
         Returns
         -------

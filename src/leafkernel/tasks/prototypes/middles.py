@@ -1,4 +1,4 @@
-"""The middle of each class and its spread, as Breiman drew them."""
+"""Breiman's class prototypes: medians and quartiles near a typical sample of each class."""
 
 from __future__ import annotations
 
@@ -14,31 +14,45 @@ from leafkernel._validation import check_count, check_length, column_names
 from leafkernel.proximity import ForestProximity
 from leafkernel.tasks._base import Array, check_similarity, labels_of
 
-# Breiman's neighborhoods grow with the smallest class; past this many samples they only blur.
+# Breiman's neighborhoods grow with the smallest class. Larger ones blur the prototypes.
 _MOST_NEIGHBORS = 50
-# What the text shows of large tables.
+# Largest number of features and classes in the text.
 _FEATURES_SHOWN = 15
 _CLASSES_SHOWN = 4
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ClassPrototypes:
-    """The middle of each class and its spread, as Breiman drew them. Print it.
+    """Medians and quartiles of each class, returned by ``class_prototypes``.
+
+    Print it to see a table.
 
     Attributes
     ----------
     classes : ndarray of shape (n_classes,)
         The classes.
     cases : ndarray of int of shape (n_classes,)
-        Position of the training sample with the most samples of its class around it.
+        For each class, the position of the training sample with the most neighbors of this class.
     case_labels : ndarray of shape (n_classes,)
-        Its label in the index of the data frame, or its position if there was none.
+        Their labels in the index of the training data frame, or their positions.
     neighbors : list of ndarray of int
-        For each class the samples of that class near the case, the case among them.
+        For each class, the neighbors of the case that belong to the class.
     median, lower, upper : ndarray of shape (n_classes, n_features)
-        Median and quartiles of those samples, feature by feature.
+        Median and quartiles of each feature over these neighbors.
     feature_names : list of str
         Names of the features.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from leafkernel import ForestProximity
+    >>> from leafkernel.tasks import class_prototypes
+    >>> X, y = load_iris(return_X_y=True)
+    >>> prox = ForestProximity(RandomForestClassifier(random_state=0), "uniform").fit(X, y)
+    >>> prototypes = class_prototypes(prox, X)
+    >>> prototypes.median.shape, bool((prototypes.lower <= prototypes.upper).all())
+    ((3, 4), True)
     """
 
     classes: Array
@@ -51,8 +65,14 @@ class ClassPrototypes:
     feature_names: list[str]
 
     def to_frame(self) -> Any:
-        """Return a pandas data frame: one row for each class and feature."""
-        import pandas as pd  # noqa: PLC0415 - only where a frame is wanted
+        """Return the prototypes as a data frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row for each class and feature.
+        """
+        import pandas as pd  # noqa: PLC0415 - optional
 
         n_classes, n_features = self.median.shape
         return pd.DataFrame(
@@ -92,24 +112,25 @@ class ClassPrototypes:
 def class_prototypes(
     prox: ForestProximity, X: Any, y: Any = None, *, n_neighbors: int | None = None
 ) -> ClassPrototypes:
-    """Return the middle of each class with its quartiles, as R's ``classCenter`` does.
+    """Return medians and quartiles of typical samples of each class, as R's ``classCenter``.
 
-    For each class, the sample with the most samples of that class among its nearest (itself
-    included, and none of proximity 0) is taken, and of those the median and the quartiles of every
-    feature. Of several such samples it is the one with the largest proximity to them, then the
-    first; R draws one at random.
+    Use it to describe a typical sample of each class. For each class, the function finds the
+    training sample with the most neighbors of this class. The median and the quartiles of each
+    feature are computed over these neighbors. A sample is its own neighbor, and samples with
+    proximity 0 are not neighbors. Ties are broken by the total proximity to these neighbors, then
+    by position. (R breaks ties at random.)
 
     Parameters
     ----------
     prox : ForestProximity
         A fitted proximity.
     X : {array-like, dataframe} of shape (n, n_features)
-        The training samples, as numbers.
+        The training samples, with numeric features.
     y : array-like of shape (n,), default=None
-        Their classes. By default those that ``prox`` was fitted on.
+        Their classes. By default, those that ``prox`` was fitted on.
     n_neighbors : int, default=None
-        Samples to look at, itself included. By default one less than the smallest class, as in R,
-        but 50 at most.
+        Number of neighbors, including the sample itself. By default, one less than the size of the
+        smallest class, as in R, but at most 50.
 
     Returns
     -------
@@ -134,8 +155,8 @@ def class_prototypes(
         table = np.asarray(X.toarray() if issparse(X) else X, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"the median of each feature needs numbers, but X holds others ({error}); give the "
-            "numeric columns alone."
+            f"X must have numeric features, because medians are computed ({error}). Pass only the "
+            "numeric columns."
         ) from error
     k = None if n_neighbors is None else check_count("n_neighbors", n_neighbors)
     cases, members = class_cases(prox, codes, len(classes), k)
@@ -160,9 +181,9 @@ def class_cases(
     *,
     of_class_itself: bool = False,
 ) -> tuple[npt.NDArray[np.int64], list[npt.NDArray[np.int64]]]:
-    """Return the sample with the most of each class around it, and those of the class around it.
+    """Return the sample with the most neighbors of each class, and these neighbors.
 
-    As in R, that may be a sample of another class, unless it is to be of the class itself.
+    As in R, the sample may belong to another class, unless ``of_class_itself`` is true.
     """
     if k is None:
         k = int(np.clip(np.bincount(codes, minlength=n_classes).min() - 1, 1, _MOST_NEIGHBORS))
@@ -182,7 +203,7 @@ def class_cases(
 
 
 def _neighborhoods(prox: ForestProximity, k: int) -> tuple[npt.NDArray[np.int64], Array]:
-    """Return the k nearest of each training sample with itself first, and their proximities."""
+    """Return the k nearest samples of each training sample, itself first, and proximities."""
     itself = np.arange(prox.n_samples_fit_)
     if min(k, len(itself)) == 1:
         return itself[:, None], np.ones((len(itself), 1))

@@ -1,4 +1,4 @@
-"""Training samples that stand for others: chosen greedily, or in the middle."""
+"""Choose representative training samples: greedy prototypes and medoids."""
 
 from __future__ import annotations
 
@@ -23,20 +23,34 @@ from leafkernel.tasks._facility import choose_facilities, column_sums
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Prototypes:
-    """Training samples that stand for their class. Print it.
+    """Representative training samples of each class, returned by ``select_prototypes``.
+
+    Print it to see them.
 
     Attributes
     ----------
     rows : ndarray of int of shape (k,)
-        Positions of the samples, in the order in which they were chosen.
+        Positions of the prototypes, class by class, in the order of choice.
     row_labels : ndarray of shape (k,)
-        Their labels in the index of the data frame, or their positions if there was none.
+        Their labels in the index of the training data frame, or their positions.
     labels : ndarray of shape (k,)
         Their classes.
     gains : ndarray of shape (k,)
-        By how much each raised the total proximity of its class to its prototypes.
+        Increase of the total proximity of the class to its prototypes.
     coverage : dict
-        For each class the mean proximity of its samples to the nearest of its prototypes.
+        For each class, the mean proximity of its samples to their nearest prototype.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from leafkernel import ForestProximity
+    >>> from leafkernel.tasks import select_prototypes
+    >>> X, y = load_wine(return_X_y=True)
+    >>> prox = ForestProximity(RandomForestClassifier(random_state=0), "uniform").fit(X, y)
+    >>> prototypes = select_prototypes(prox, n_prototypes=1)
+    >>> prototypes.labels, len(prototypes.coverage)
+    (array([0, 1, 2]), 3)
     """
 
     rows: npt.NDArray[np.int64]
@@ -46,21 +60,18 @@ class Prototypes:
     coverage: dict[Any, float]
 
     def to_frame(self) -> Any:
-        """Return the prototypes as a table.
+        """Return the prototypes as a data frame.
 
         Returns
         -------
         pandas.DataFrame
-            One line for each, in the order in which they were chosen, with its label in your data
-            frame as the index.
+            One row for each prototype, with its label in the training data frame as the index.
         """
         columns = {"position": self.rows, "class": self.labels, "gain": self.gains}
         return frame_of(columns, self.row_labels)
 
     def __str__(self) -> str:
-        lines = [
-            f"{len(self.rows)} prototypes, and how similar the rows of their class are to them:"
-        ]
+        lines = [f"{len(self.rows)} prototypes, with the mean proximity of their class to them:"]
         for label, coverage in self.coverage.items():
             rows = [label_text(row) for row in self.row_labels[self.labels == label]]
             some = f"row{'s' * (len(rows) > 1)} {shorten(rows, 10)}"
@@ -71,13 +82,13 @@ class Prototypes:
 
 
 class Medoids(dict[Any, int]):
-    """The position of each class's medoid in the training data.
+    """A dict from each class to the position of its medoid in the training samples.
 
     Attributes
     ----------
     row_labels : dict
-        From each class to the label of its medoid in the index of the data frame, or its position
-        if there was none.
+        For each class, the label of its medoid in the index of the training data frame, or its
+        position.
     """
 
     def __init__(self, rows: dict[Any, int], row_labels: dict[Any, Any]) -> None:
@@ -93,12 +104,12 @@ class Medoids(dict[Any, int]):
         return "\n".join(["Medoid of each class:", *lines])
 
     def to_frame(self) -> Any:
-        """Return the medoids as a table.
+        """Return the medoids as a data frame.
 
         Returns
         -------
         pandas.DataFrame
-            One line for each class, with the label of its medoid as the index.
+            One row for each class, with the label of its medoid as the index.
         """
         columns = {"position": list(self.values()), "class": list(self)}
         return frame_of(columns, list(self.row_labels.values()))
@@ -112,32 +123,31 @@ def select_prototypes(
     min_gain: float = 0.02,
     max_prototypes: int = 50,
 ) -> Prototypes:
-    """Choose training samples that together are near to all others of their class.
+    """Choose a few training samples that represent their class.
 
-    Greedily, the next prototype is the sample that most raises the sum, over the samples of its
-    class, of the proximity to the nearest prototype [1]_. The sum is submodular, so what is chosen
-    is within 1 - 1/e of the best. Gains are evaluated only where they may win, from single columns
-    of P.
+    Use it to summarize each class by a few real samples. Prototypes are chosen greedily. The next
+    one is the sample that most increases the sum of the proximities of its class to their nearest
+    prototypes [1]_. This sum is submodular, so the result is at least 1 - 1/e of the optimum. Only
+    some columns of P are computed.
 
     Parameters
     ----------
     prox : ForestProximity
         A fitted proximity.
     y : array-like of shape (n,), default=None
-        Classes of the training samples. By default those that ``prox`` was fitted on.
+        Classes of the training samples. By default, those that ``prox`` was fitted on.
     n_prototypes : int or "auto", default="auto"
-        Prototypes for each class. "auto" goes on as long as the next one adds at least a share of
-        ``min_gain`` to what those of its class have reached, so that classes of many kinds get
-        more.
+        Number of prototypes of each class. With "auto", prototypes are added as long as the gain is
+        at least ``min_gain`` times the previous gains of the class, so diverse classes get more.
     min_gain : float, default=0.02
-        For "auto": the smallest share that is worth a prototype.
+        Smallest relative gain of a prototype, for "auto".
     max_prototypes : int, default=50
-        For "auto": the most for any class.
+        Largest number of prototypes of a class, for "auto".
 
     Returns
     -------
     Prototypes
-        The chosen samples.
+        The prototypes.
 
     References
     ----------
@@ -177,21 +187,23 @@ def select_prototypes(
 
 
 def medoids(prox: ForestProximity, labels: Any = None) -> Medoids:
-    """Return for each class the training sample that its samples are most similar to in all.
+    """Return the medoid of each class: the training sample most similar to all of its class.
+
+    Use it to represent each class or cluster by a single sample.
 
     Parameters
     ----------
     prox : ForestProximity
         A fitted proximity.
     labels : array-like of shape (n,), default=None
-        Classes, or clusters, of the training samples. By default the classes that ``prox`` was
+        Classes or clusters of the training samples. By default, the classes that ``prox`` was
         fitted on.
 
     Returns
     -------
     Medoids
-        A dict from each class to the position of its medoid, the first of equals. Its
-        ``row_labels`` has the labels of your data frame.
+        A dict from each class to the position of its medoid. Ties go to the first sample. Its
+        attribute ``row_labels`` has the labels in the training data frame.
 
     Examples
     --------
@@ -212,7 +224,7 @@ def medoids(prox: ForestProximity, labels: Any = None) -> Medoids:
 
 
 def medoid_rows(prox: ForestProximity, codes: npt.NDArray[np.intp], n_classes: int) -> list[int]:
-    """Return the medoid of each class, by class code."""
+    """Return the position of the medoid of each class."""
     sums = column_sums(with_constant_diagonal(prox), indicators(codes, n_classes))
     found = []
     for c in range(n_classes):
