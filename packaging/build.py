@@ -3,8 +3,8 @@
     python -m pip install --group packages
     python packaging/build.py --out dist python3.10 python3.11 python3.12
 
-Each argument is a Python for which to build. From Python 3.12 on, one wheel serves all later versions.
-``--machine aarch64`` cross-compiles. Wheels for macOS and Windows are built by the hosted workflow.
+Each argument is a Python to build for. The wheel of Python 3.12 also serves all later versions.
+``--machine aarch64`` cross-compiles. The hosted workflow builds wheels for macOS and Windows.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def build_wheel(python: str, machine: str, sdist: Path, folder: Path) -> None:
         "CMAKE_TOOLCHAIN_FILE": str(ROOT / "packaging" / "zig.cmake"),
         "ZIG": str(Path(ziglang.__file__).parent / "zig"),
         "ZIG_TARGET": f"{machine}-linux-gnu.{OLDEST_C_LIBRARY}",
-        # The name of the wheel and of the compiled module, also where these are for another machine.
+        # The names of the wheel and of the compiled module, also when cross-compiling.
         "_PYTHON_HOST_PLATFORM": f"linux-{machine}",
         "SETUPTOOLS_EXT_SUFFIX": extension_suffix(python, machine),
     }
