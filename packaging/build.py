@@ -35,9 +35,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             build_wheel(python, options.machine, sdist, Path(folder))
             (wheel,) = Path(folder).glob("*.whl")
-            platform = f"manylinux_{OLDEST_C_LIBRARY.replace('.', '_')}_{options.machine}"
-            audit = ("auditwheel", "repair", "--plat", platform, "--only-plat")
-            run(sys.executable, "-m", *audit, "-w", out, wheel)
+            run(sys.executable, "-m", "auditwheel", "repair", "--plat", "auto", "-w", out, wheel)
 
 
 def build_wheel(python: str, machine: str, sdist: Path, folder: Path) -> None:
