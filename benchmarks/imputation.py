@@ -76,7 +76,7 @@ def codes(column):
 
 
 class Encoded:
-    """An imputer of numbers, given standardised columns and an indicator for each category.
+    """An imputer of numbers, given standardized columns and an indicator for each category.
 
     A missing category becomes the one whose indicator is filled in highest. With ``use_target``,
     y is one more column (or several), all missing for new rows. With ``n_skipped=1``, the

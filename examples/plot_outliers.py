@@ -58,7 +58,7 @@ def draw(X, y, truth, scores, flipped, top, out):
     labels = np.array([f"{label}" for label in y])
     ax = left.subplots()
     plot_outliers(scores, labels, threshold=None, highlight=flipped, n_labels=0, ax=ax)
-    ax.set(xlabel="digit, as labelled", ylabel="outlier score, raw")
+    ax.set(xlabel="digit, as labeled", ylabel="outlier score, raw")
     ax.scatter(
         [], [], s=60, facecolors="none", edgecolors="black", label="label flipped on purpose"
     )

@@ -23,7 +23,7 @@ NAMES = {
 }
 # Dark on light as on paper; photographs stay as they are.
 MAPS = {"fashion_mnist": "gray_r", "sign_mnist_ak": "gray", "digits": "gray_r"}
-# Petroff's colours, which the colour-blind can tell apart, with green and black for his two greys.
+# Petroff's colors, which the color-blind can tell apart, with green and black for his two grays.
 COLORS = (
     *("#3f90da", "#ffa90e", "#bd1f01", "#00a087", "#832db6"),
     *("#8c564b", "#e76300", "#b9ac70", "#222222", "#92dadd"),
@@ -74,7 +74,7 @@ def to_unit_square(placed, placed_test):
 
 
 def points(ax, placed, codes, placed_test, codes_test):
-    """Draw training samples pale and test samples on top, in an order that favours no class."""
+    """Draw training samples pale and test samples on top, in an order that favors no class."""
     rng = np.random.default_rng(0)
     shade = mpl.colors.to_rgba_array(COLORS)
     size = float(np.clip(60_000 / len(codes), 3, 12))
@@ -151,7 +151,7 @@ def label(ax, row, letter):
 
 
 def save(figure, path):
-    """Write a file of 256 colours, which looks the same and is a third of the size."""
+    """Write a file of 256 colors, which looks the same and is a third of the size."""
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=140)
     with Image.open(path) as image:

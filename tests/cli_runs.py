@@ -47,7 +47,7 @@ def write_frame(frame, path):
 
 
 def plain(text):
-    """Return what Typer prints without colours, boxes and line breaks, which it gives CI too."""
+    """Return what Typer prints without colors, boxes and line breaks, which it gives CI too."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", text)
     return " ".join(re.sub("[│╭╰╮╯─]", " ", text).split())
 

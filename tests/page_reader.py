@@ -68,7 +68,7 @@ class Reader:
         self.page.wait_for_timeout(300)
         picture = imread(io.BytesIO(self.page.locator("#canvas").screenshot()))
         pixels = np.round(picture[..., :3] * 255).astype(int).reshape(-1, 3)
-        pixels = pixels[np.ptp(pixels, axis=1) > 60]  # what is not grey
+        pixels = pixels[np.ptp(pixels, axis=1) > 60]  # what is not gray
         rough, counts = np.unique(pixels // 32 * 32 + 16, axis=0, return_counts=True)
         return {tuple(map(int, color)) for color in rough[counts > 0.1 * counts.max()]}
 

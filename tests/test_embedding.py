@@ -148,8 +148,8 @@ def test_mds_of_an_asymmetric_kernel(digits, forest):
     P = prox.proximity().toarray()
     inner = (P + P.T) / 4
     np.fill_diagonal(inner, 0.5)
-    centre = np.eye(len(y)) - 1 / len(y)
-    values, vectors = eigh(centre @ inner @ centre)
+    center = np.eye(len(y)) - 1 / len(y)
+    values, vectors = eigh(center @ inner @ center)
     expected = (vectors * np.sqrt(np.maximum(values, 0)))[:, :-3:-1]
     assert_same_up_to_signs(model.embedding_, expected, atol=1e-8)
     assert model.transform(X_new).shape == (200, 2)

@@ -184,7 +184,7 @@ def test_a_target_with_many_equal_numbers_has_fewer_parts(diabetes):
 
 
 def test_no_row_is_a_witness_for_itself(iris):
-    """A scheme that is not out of bag counts each row as its own neighbour; the page must not."""
+    """A scheme that is not out of bag counts each row as its own neighbor; the page must not."""
     X, _ = iris
     noise = np.random.default_rng(0).choice(["a", "b"], size=150)
     prox = ForestProximity(RandomForestClassifier(60, random_state=0), "kerf").fit(X, noise)

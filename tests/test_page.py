@@ -89,7 +89,7 @@ def test_click_shows_the_neighbors(reader, animals_page, animals):
     assert "length" in values
     assert "animal number" in values
     assert "2024-02-29" in values
-    # On to the first neighbour, and back.
+    # On to the first neighbor, and back.
     items.first.locator("button").first.click()
     assert reader.state()["row"] == neighbors[row, 0]
     reader.page.click("#back")

@@ -1,4 +1,4 @@
-"""Prototypes: R's class centres, the greedy choice against a slow one, medoids, the classifier."""
+"""Prototypes: R's class centers, the greedy choice against a slow one, medoids, the classifier."""
 
 from pathlib import Path
 
@@ -32,8 +32,8 @@ def fitted(X, y, scheme, **params):
     return ForestProximity(forest, scheme, dtype=np.float64, **params).fit(X, y)
 
 
-def test_centres_equal_those_of_r(iris):
-    """R draws one of the tied cases at random: its centre is that of one of them."""
+def test_centers_equal_those_of_r(iris):
+    """R draws one of the tied cases at random: its center is that of one of them."""
     with np.load(Path(__file__).parent / "data" / "r_iris.npz") as file:
         r = dict(file)
     rows = np.linspace(1, 150, 60).astype(int) - 1  # as R's seq gives and indexes them
@@ -47,10 +47,10 @@ def test_centres_equal_those_of_r(iris):
         of_class = y[nearest] == c
         counts = of_class.sum(axis=1)
         tied = np.flatnonzero(counts == counts.max())
-        centres = [np.median(X[nearest[i][of_class[i]]], axis=0) for i in tied]
-        assert np.abs(np.array(centres) - r["class_center"][c]).max(axis=1).min() < 1e-10
+        centers = [np.median(X[nearest[i][of_class[i]]], axis=0) for i in tied]
+        assert np.abs(np.array(centers) - r["class_center"][c]).max(axis=1).min() < 1e-10
         assert ours.cases[c] in tied
-        assert_allclose(ours.median[c], centres[list(tied).index(ours.cases[c])])
+        assert_allclose(ours.median[c], centers[list(tied).index(ours.cases[c])])
 
 
 def test_quartiles_and_names(iris):

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#if defined(_MSC_VER)
-#include <intrin.h>
+#if defined(LEAFKERNEL_X86)
+#include "x86_features.hpp"
 #endif
 
 namespace leafkernel {
@@ -27,19 +27,14 @@ struct Candidate {
     bool works;
 };
 
-#if defined(LEAFKERNEL_X86)
-bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt"); }
-bool has_avx512() {
-    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vpopcntdq");
-}
-#endif
-
 const PlaneKernels& choose() {
+#if defined(LEAFKERNEL_X86)
+    const X86Features features = x86_features();
+#endif
     const Candidate candidates[] = {
 #if defined(LEAFKERNEL_X86)
-        {&kernels_avx512, has_avx512()},
-        {&kernels_avx2, has_avx2()},
+        {&kernels_avx512, features.avx512},
+        {&kernels_avx2, features.avx2},
 #elif defined(LEAFKERNEL_ARM)
         {&kernels_neon, true},
 #endif

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from leafkernel._optional import require
 from leafkernel._validation import check_row_numbers, refuse_masked
 
 Array = npt.NDArray[Any]
@@ -47,7 +47,7 @@ def labels_at(index: Any, positions: npt.ArrayLike) -> Array:
 
 def frame_of(columns: dict[str, Any], row_labels: Any) -> Any:
     """Return a pandas data frame of training samples, with their labels as index."""
-    pandas = import_module("pandas")
+    pandas = require("pandas", extra="cli")
     index = pandas.Index(row_labels, name="row", tupleize_cols=False)
     return pandas.DataFrame(columns, index=index)
 

@@ -26,7 +26,7 @@ from sklearn.utils.metaestimators import available_if
 import leafkernel._native as core
 from leafkernel import forests, saving
 from leafkernel._memory import available_bytes, format_bytes, is_mapped, parse_bytes
-from leafkernel._optional import is_dask
+from leafkernel._optional import is_dask, require
 from leafkernel._progress import progress_bar
 from leafkernel._repr import FittedRepr
 from leafkernel._row_labels import index_of, join_indexes, labels_at, positions_of
@@ -973,7 +973,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         2    cat      dog  mammal
         3    dog      cat  mammal
         """
-        pandas = import_module("pandas")
+        pandas = require("pandas", extra="cli")
         fitted = Inside.of(self).prox
         similarity, neighbors = fitted.kneighbors(X, n_neighbors)
         index = fitted.index_ if X is None else index_of(X, len(neighbors))

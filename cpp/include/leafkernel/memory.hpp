@@ -1,4 +1,4 @@
-// Large arrays: not initialised, in large pages where the system has them, able to grow in place, and
+// Large arrays: not initialized, in large pages where the system has them, able to grow in place, and
 // written past the caches.
 #pragma once
 
@@ -101,7 +101,7 @@ public:
         return buffer;
     }
 
-    // Keeps what fits in both sizes; the rest is not initialised.
+    // Keeps what fits in both sizes; the rest is not initialized.
     void resize(Offset size) {
         // A size that no memory has must not wrap around to a small one.
         constexpr auto most = std::numeric_limits<Offset>::max() / static_cast<Offset>(sizeof(T));

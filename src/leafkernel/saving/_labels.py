@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from leafkernel._optional import require
 from leafkernel.saving._folder import FolderReader, FolderWriter
 
 
@@ -58,7 +58,7 @@ def read_index(reader: FolderReader, told: dict[str, Any]) -> Any:
     """Return the labels of rows."""
     if "n" in told:
         return range(told["n"])
-    pandas = import_module("pandas")
+    pandas = require("pandas", extra="cli")
     levels = [read_values(reader, level) for level in told["levels"]]
     if len(levels) == 1:
         return pandas.Index(levels[0], name=told["names"][0])

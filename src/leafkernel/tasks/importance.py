@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from leafkernel._optional import require
 from leafkernel._progress import track
 from leafkernel._row_labels import index_of
 from leafkernel._validation import check_choice, check_flag, check_values, warn
@@ -147,7 +147,7 @@ def local_importance(
     if not as_frame:
         return total
     index = prox.index_ if X is None else index_of(X, len(total))
-    return import_module("pandas").DataFrame(total, columns=names, index=index)
+    return require("pandas", extra="cli").DataFrame(total, columns=names, index=index)
 
 
 def _standardized(prox: ForestProximity, y: Any) -> Doubles:

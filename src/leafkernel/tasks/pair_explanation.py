@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from leafkernel._optional import require
 from leafkernel.incidence import shared_by_tree
 from leafkernel.inside import Inside
 from leafkernel.proximity import ForestProximity
@@ -150,7 +150,7 @@ class PairExplanation:
             them, ``parted_at`` is the median threshold, and ``parted_among`` is the mean share of
             the training samples that reach the split.
         """
-        pandas = import_module("pandas")
+        pandas = require("pandas", extra="cli")
         met = [self._parted_at(f) for f in range(len(self.bits))]
         table = pandas.DataFrame(
             {

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
 
+from leafkernel._optional import require
 from leafkernel._row_labels import label_text, labels_at
 from leafkernel._validation import check_count, check_length, column_names
 from leafkernel.proximity import ForestProximity
@@ -72,10 +73,10 @@ class ClassPrototypes:
         pandas.DataFrame
             One row for each class and feature.
         """
-        import pandas as pd  # noqa: PLC0415 - optional
+        pandas = require("pandas", extra="cli")
 
         n_classes, n_features = self.median.shape
-        return pd.DataFrame(
+        return pandas.DataFrame(
             {
                 "class": np.repeat(self.classes, n_features),
                 "feature": self.feature_names * n_classes,
