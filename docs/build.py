@@ -1,10 +1,10 @@
 """Build the documentation site; every warning is an error.
 
-    pip install . --group docs
-    python docs/build.py                 # writes docs/_build/html/index.html
-    python docs/build.py --clean         # from nothing: examples and notebooks run again
-    python docs/build.py --pictures      # also copy the gallery's pictures to docs/images
-    python docs/build.py --links         # only ask the web whether links to it still work
+pip install . --group docs
+python docs/build.py                 # writes docs/_build/html/index.html
+python docs/build.py --clean         # from nothing: examples and notebooks run again
+python docs/build.py --pictures      # also copy the gallery's pictures to docs/images
+python docs/build.py --links         # only ask the web whether links to it still work
 """
 
 import argparse
