@@ -47,6 +47,7 @@ autodoc_typehints = "none"  # the Parameters section names types and shapes
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
+toc_object_entries_show_parents = "hide"
 
 # Pages and notebooks --------------------------------------------------------------------------
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "fieldlist", "substitution"]
@@ -57,6 +58,7 @@ nb_execution_cache_path = str(HERE / "_build" / "notebooks")
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300
 nb_merge_streams = True
+nb_output_stderr = "warn"  # a warning in a notebook fails the build
 os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"
 
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
@@ -78,6 +80,7 @@ sphinx_gallery_conf = {
     "parallel": 2,
     "matplotlib_animations": False,
     "min_reported_time": 1,
+    "thumbnail_size": (480, 300),
     "doc_module": ("leafkernel",),
     "inspect_global_variables": False,
     "reset_modules_order": "before",
