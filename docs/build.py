@@ -9,7 +9,6 @@ python docs/build.py --links         # only ask the web whether links to it stil
 
 import argparse
 import os
-import resource
 import shutil
 import sys
 import time
@@ -36,14 +35,11 @@ def main():
     begin = time.perf_counter()
     options = ["-b", builder, "-W", "--keep-going", "-q", "-d", str(BUILD / "doctrees")]
     failed = build_main([*options, str(HERE), str(BUILD / builder)])
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    seconds = sum(usage.ru_utime + usage.ru_stime for usage in used)
-    print(f"{time.perf_counter() - begin:.0f} s, {seconds:.0f} s of processor time")
     if failed:
         sys.exit(failed)
     if args.pictures:
         copy_pictures()
-    print(f"open {BUILD / builder / 'index.html'}")
+    print(f"{BUILD / builder / 'index.html'} in {time.perf_counter() - begin:.0f} s")
 
 
 def copy_pictures():
