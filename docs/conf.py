@@ -39,12 +39,14 @@ nitpick_ignore_regex = [
     # The inventories of these libraries are on the web, and the build must not need it.
     (r"py:.*", r"(numpy|scipy|sklearn|pandas|matplotlib|dask|umap)\..*"),
 ]
+smartquotes = False
 suppress_warnings = ["config.cache", "myst.header"]  # generated pages skip a level of headings
 
 # Docstrings -----------------------------------------------------------------------------------
 autosummary_generate = True
 autodoc_typehints = "none"  # the Parameters section names types and shapes
 autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 toc_object_entries_show_parents = "hide"

@@ -12,8 +12,13 @@ PUBLIC = (
     "leafkernel.schemes",
     "leafkernel.explorer",
 )
-# What someone who brings a forest or an engine of their own needs of these modules.
-MORE = ("leafkernel.forests.Forest", "leafkernel.engines.Engine")
+# What users need of other modules: to bring a forest or an engine, and to check a saved folder.
+MORE = (
+    "leafkernel.forests.Forest",
+    "leafkernel.engines.Engine",
+    "leafkernel.saving.DamagedError",
+    "leafkernel.saving.verify",
+)
 
 
 def public_names():
