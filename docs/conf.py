@@ -27,11 +27,18 @@ extensions = [
     "sphinx_design",
     "sphinx_copybutton",
     "mathml",
+    "notebooks",
     "public_names",
     "repository_links",
 ]
 exclude_patterns = ["_build", "_ext", "_templates", "forests.template.md"]
-exclude_patterns += ["gallery/*.ipynb", "gallery/*.py", "gallery/*.json", "gallery/*.zip"]
+exclude_patterns += [
+    "tutorials/*.ipynb",
+    "gallery/*.ipynb",
+    "gallery/*.py",
+    "gallery/*.json",
+    "gallery/*.zip",
+]
 exclude_patterns += ["sg_execution_times.rst", "gallery/sg_execution_times.rst"]
 templates_path = ["_templates"]
 nitpicky = True

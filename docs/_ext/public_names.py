@@ -57,7 +57,21 @@ def tidy(app, what, name, obj, options, lines):
         lines[number] = line
 
 
+def find_home(app, env, node, contnode):
+    """Resolve a class or function that is named without the module that documents it."""
+    name = node.get("reftarget", "").rpartition(".")[2]
+    if node.get("refdomain") == "py":
+        homes = [full for full in public_names() if full.endswith(f".{name}")]
+        if len(homes) == 1:
+            domain, docname = env.get_domain("py"), node["refdoc"]
+            return domain.resolve_xref(
+                env, docname, app.builder, "obj", homes[0], {**node.attributes}, contnode
+            )
+    return None
+
+
 def setup(app):
+    app.connect("missing-reference", find_home)
     app.connect("env-check-consistency", check)
     app.connect("autodoc-skip-member", skip_foreign)
     app.connect("autodoc-process-docstring", tidy, priority=100)
