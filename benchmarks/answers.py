@@ -52,7 +52,7 @@ from leafkernel.tasks import (
 from leafkernel.tasks.embedding._kernel_maps import DiffusionMap, Proximities
 from leafkernel.tasks.embedding._phate import _best_time, _metric_mds
 
-HEAD = """# Quality of the answers
+HEAD = """# Quality of results
 
 This page shows, for some tasks, how good their answers are: with the settings of earlier versions
 ("before") and with those of today ("now"). `python benchmarks/answers.py --data-dir DIR` makes it;

@@ -239,7 +239,7 @@ def write_page(results, seconds):
     (ROOT / "docs" / "imputation.md").write_text(page, encoding="utf-8")
 
 
-PAGE = """# Filling in missing values
+PAGE = """# Accuracy of imputation
 
 `ProximityImputer` trains a forest for each column with missing values. The forest predicts the
 column from the other columns and the targets; missing values get averages weighted by its

@@ -33,7 +33,7 @@ from leafkernel.tasks import (
     trust_scores,
 )
 
-HEAD = """# Which score to use
+HEAD = """# Scores for outliers, wrong labels and trust
 
 **To find wrong labels, use `find_label_errors` with the scheme `gap`.** To find rows that are
 unlike their class for any reason, use `outlier_scores` with `uniform` or `ih`. To know where a

@@ -1,20 +1,16 @@
-"""Tell a forest two groups of digits, and find the ten digits in what it takes to be alike.
+"""
+Which groups are there that the forest was not told?
+====================================================
 
-python examples/plot_clusters.py [--out docs/images/clusters.png]
-
-Each image is a digit with a second, unrelated digit beside it. The forest is only told whether the
-left digit is 5 or more. That is enough for it to look at the left half alone, so its similarity
-groups the left digits, while k-means of the pixels looks at both.
+Each image holds two digits side by side, and the forest is only told whether the left one is 5 or
+more. That is enough for it to ignore the right half. So its similarity groups the left digits,
+while k-means of the pixels looks at both halves. The plane is made by t-SNE if openTSNE is
+installed, otherwise by a spectral embedding.
 """
 
-import argparse
 from importlib.util import find_spec
-from pathlib import Path
 
 import matplotlib as mpl
-
-mpl.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.offsetbox import AnnotationBbox, OffsetImage
@@ -35,73 +31,39 @@ from leafkernel.tasks import (
 
 NOISE = (0.8, 0.8, 0.8, 1)
 
+# %%
+# Train the forest and compare four clusterings. The settings of HDBSCAN were chosen by hand,
+# with the digits in sight. With ``min_samples`` equal to ``min_cluster_size``, its default, it
+# finds two clusters: the labels that the forest was told.
+left, digit = load_digits(return_X_y=True)
+right = left[np.random.default_rng(0).permutation(len(left))]
+images = np.concatenate([left.reshape(-1, 8, 8), right.reshape(-1, 8, 8)], axis=2)
+X, told = images.reshape(len(left), -1), digit >= 5
+forest = RandomForestClassifier(
+    300, min_samples_leaf=5, oob_score=True, random_state=0, n_jobs=-1
+).fit(X, told)
+print(f"Out of bag, {forest.oob_score_:.1%} of the images get the right one of two labels.")
+prox = ForestProximity(forest, "uniform").fit(X, told)
+kerf = ForestProximity(forest, "kerf").fit(X, told)
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--out", default="docs/images/clusters.png", help="where to save the picture"
-    )
-    out = Path(parser.parse_args().out)
+kmeans = KMeans(10, n_init=4, random_state=0).fit(X)
+medoids = ProximityKMedoids(prox, n_clusters=10).fit(X, told)
+spectral = ProximitySpectralClustering(kerf, n_clusters=10, random_state=0).fit(X, told)
+# Set by hand, with the digits in sight. With min_samples as large as min_cluster_size, its
+# default, it finds two clusters, the labels that the forest was told; for clusters of 30, five.
+hdbscan = ProximityHDBSCAN(prox, min_cluster_size=20, min_samples=3).fit(X, told)
+found = {
+    "k-means of the pixels": kmeans.labels_,
+    "ProximityKMedoids, each medoid shown": medoids.labels_,
+    "ProximitySpectralClustering": spectral.labels_,
+    "ProximityHDBSCAN": hdbscan.labels_,
+}
 
-    left, digit = load_digits(return_X_y=True)
-    right = left[np.random.default_rng(0).permutation(len(left))]
-    images = np.concatenate([left.reshape(-1, 8, 8), right.reshape(-1, 8, 8)], axis=2)
-    X, told = images.reshape(len(left), -1), digit >= 5
-    forest = RandomForestClassifier(
-        300, min_samples_leaf=5, oob_score=True, random_state=0, n_jobs=-1
-    ).fit(X, told)
-    print(f"Out of bag, {forest.oob_score_:.1%} of the images get the right one of two labels.")
-    prox = ForestProximity(forest, "uniform").fit(X, told)
-    kerf = ForestProximity(forest, "kerf").fit(X, told)
-
-    kmeans = KMeans(10, n_init=4, random_state=0).fit(X)
-    medoids = ProximityKMedoids(prox, n_clusters=10).fit(X, told)
-    spectral = ProximitySpectralClustering(kerf, n_clusters=10, random_state=0).fit(X, told)
-    # Set by hand, with the digits in sight. With min_samples as large as min_cluster_size, its
-    # default, it finds two clusters, the labels that the forest was told; for clusters of 30, five.
-    hdbscan = ProximityHDBSCAN(prox, min_cluster_size=20, min_samples=3).fit(X, told)
-    found = {
-        "k-means of the pixels": kmeans.labels_,
-        "ProximityKMedoids, each medoid shown": medoids.labels_,
-        "ProximitySpectralClustering": spectral.labels_,
-        "ProximityHDBSCAN": hdbscan.labels_,
-    }
-
-    method = {"method": "spectral"}  # where openTSNE is not installed
-    if find_spec("openTSNE") is not None:
-        quick = {"early_exaggeration_iter": 150, "n_iter": 150}
-        method = {"method": "tsne", "source": "kernel", "parameters": quick}
-    points = LeafEmbedding(prox, random_state=0, **method).fit_transform(X, told)
-    figure, axes = plt.subplots(2, 3, figsize=(13.5, 9.4), layout="constrained")
-    figure.suptitle(
-        "Two digits in each image. In the titles: how well groups agree with the left digit, as "
-        "adjusted Rand index (1: the same groups, 0: chance)\n"
-    )
-    first, second, *rest = axes.flat
-    agree = adjusted_rand_score(digit, told)
-    draw(first, points, np.where(told, "#D55E00", "#0072B2"), "What the forest was told", agree)
-    draw(second, points, color_of(digit), "What it was not told: the left digit", 1)
-    for label, place in middles(points, digit).items():
-        write(second, place, f"{label}")
-    for text, color, of in (("4 or less", "#0072B2", ~told), ("5 or more", "#D55E00", told)):
-        write(first, np.median(points[of], axis=0), text, color)
-    for ax, (name, labels) in zip(rest, found.items(), strict=True):
-        agree, noise = adjusted_rand_score(digit, labels), labels < 0
-        print(f"{name}: {labels.max() + 1} clusters, adjusted Rand index {agree:.2f}")
-        draw(ax, points, color_of(as_digits(digit, labels)), name, agree)
-        if noise.any():
-            inside = adjusted_rand_score(digit[~noise], labels[~noise])
-            text = (
-                f"{labels.max() + 1} clusters; grey: the {noise.mean():.0%} that it calls noise.\n"
-                f"Without them the adjusted Rand index is {inside:.2f}."
-            )
-            ax.text(0.5, -0.01, text, transform=ax.transAxes, ha="center", va="top")
-    colors = color_of(as_digits(digit, medoids.labels_))
-    for row, at in zip(medoids.medoids_, apart(rest[1], points[medoids.medoids_]), strict=True):
-        draw_image(rest[1], images[row], points[row], colors[row], at)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(out, dpi=100)
-    print(f"Picture saved to {out}")
+# %%
+# k-means of the pixels hardly finds the left digits: its adjusted Rand index is 0.20, which the
+# two labels reach by themselves. ``ProximityKMedoids`` and ``ProximitySpectralClustering``
+# reach 0.60 and 0.62. ``ProximityHDBSCAN`` calls 40% of the images noise and reaches 0.33, but
+# 0.85 on the rest. None of the methods finds the 8s.
 
 
 def as_digits(digit, labels):
@@ -164,5 +126,36 @@ def draw_image(ax, image, point, color, at):
     ax.add_artist(box)
 
 
-if __name__ == "__main__":
-    main()
+method = {"method": "spectral"}  # where openTSNE is not installed
+if find_spec("openTSNE") is not None:
+    quick = {"early_exaggeration_iter": 150, "n_iter": 150}
+    method = {"method": "tsne", "source": "kernel", "parameters": quick}
+points = LeafEmbedding(prox, random_state=0, **method).fit_transform(X, told)
+figure, axes = plt.subplots(2, 3, figsize=(13.5, 9.4), layout="constrained")
+figure.suptitle(
+    "Two digits in each image. In the titles: how well groups agree with the left digit, as "
+    "adjusted Rand index (1: the same groups, 0: chance)\n"
+)
+first, second, *rest = axes.flat
+agree = adjusted_rand_score(digit, told)
+draw(first, points, np.where(told, "#D55E00", "#0072B2"), "What the forest was told", agree)
+draw(second, points, color_of(digit), "What it was not told: the left digit", 1)
+for label, place in middles(points, digit).items():
+    write(second, place, f"{label}")
+for text, color, of in (("4 or less", "#0072B2", ~told), ("5 or more", "#D55E00", told)):
+    write(first, np.median(points[of], axis=0), text, color)
+for ax, (name, labels) in zip(rest, found.items(), strict=True):
+    agree, noise = adjusted_rand_score(digit, labels), labels < 0
+    print(f"{name}: {labels.max() + 1} clusters, adjusted Rand index {agree:.2f}")
+    draw(ax, points, color_of(as_digits(digit, labels)), name, agree)
+    if noise.any():
+        inside = adjusted_rand_score(digit[~noise], labels[~noise])
+        text = (
+            f"{labels.max() + 1} clusters; grey: the {noise.mean():.0%} that it calls noise.\n"
+            f"Without them the adjusted Rand index is {inside:.2f}."
+        )
+        ax.text(0.5, -0.01, text, transform=ax.transAxes, ha="center", va="top")
+colors = color_of(as_digits(digit, medoids.labels_))
+for row, at in zip(medoids.medoids_, apart(rest[1], points[medoids.medoids_]), strict=True):
+    draw_image(rest[1], images[row], points[row], colors[row], at)
+plt.show()

@@ -1,16 +1,15 @@
-"""Embed handwritten digits as a forest sees them, by several methods, and place new digits.
+"""
+How does the forest see my data?
+================================
 
-python examples/plot_embeddings.py [--out docs/images/embeddings.png]
+:class:`~leafkernel.tasks.LeafEmbedding` places handwritten digits in a plane by several methods,
+and places new digits (triangles) with the same fitted model. UMAP needs the extra
+``leafkernel[embedding]`` and is left out without it.
 """
 
-import argparse
 from importlib.util import find_spec
-from pathlib import Path
 
 import matplotlib as mpl
-
-mpl.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.offsetbox import AnnotationBbox, OffsetImage
@@ -37,40 +36,20 @@ METHODS = {
 if find_spec("umap") is None:
     del METHODS["UMAP"]
 
+# %%
+# The schemes ``"kerf"`` and ``"uniform"`` share one forest. :func:`~leafkernel.tasks.medoids`
+# finds a typical image of each digit.
+digits = load_digits()
+X, X_new, y, y_new = train_test_split(digits.data, digits.target, random_state=0)
+forest = RandomForestClassifier(200, random_state=0, n_jobs=-1).fit(X, y)
+kernels = {scheme: ForestProximity(forest, scheme).fit(X, y) for scheme in ("kerf", "uniform")}
+typical = medoids(kernels["uniform"], y)
+print(f"The forest itself gets {forest.score(X_new, y_new):.1%} of the new digits right.")
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--out", default="docs/images/embeddings.png", help="where to save the picture"
-    )
-    out = Path(parser.parse_args().out)
-
-    digits = load_digits()
-    X, X_new, y, y_new = train_test_split(digits.data, digits.target, random_state=0)
-    forest = RandomForestClassifier(200, random_state=0, n_jobs=-1).fit(X, y)
-    kernels = {scheme: ForestProximity(forest, scheme).fit(X, y) for scheme in ("kerf", "uniform")}
-    typical = medoids(kernels["uniform"], y)
-    print(f"The forest itself gets {forest.score(X_new, y_new):.1%} of the new digits right.")
-
-    figure, axes = plt.subplots(2, 3, figsize=(13, 8.4), layout="constrained")
-    for ax, (name, (scheme, options)) in zip(axes.flat, METHODS.items(), strict=False):
-        model = LeafEmbedding(kernels[scheme], random_state=0, **options).fit(X, y)
-        points_new = model.transform(X_new)
-        neighbors = KNeighborsClassifier(10).fit(model.embedding_, y)
-        right = neighbors.score(points_new, y_new)
-        print(f"{name}: 10 nearest neighbors in the plane get {right:.1%} right")
-        plot_embedding(model, y, new=points_new, y_new=y_new, legend=False, ax=ax)
-        ax.set_title(f"{name}: {right:.0%} of new digits right", fontsize=12)
-        ax.set_axis_off()
-        rows = list(typical.values())
-        for row, at in zip(rows, beside(ax, model.embedding_[rows]), strict=True):
-            draw_digit(ax, X[row], model.embedding_[row], color_of(y[row]), at)
-    for ax in axes.flat[len(METHODS) :]:
-        ax.set_axis_off()
-    explain(axes.flat[len(METHODS)], X, typical, forest.score(X_new, y_new))
-    out.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(out, dpi=130)
-    print(f"Picture saved to {out}")
+# %%
+# The titles say how many new digits are classified correctly by their ten nearest neighbors in
+# the plane: from 60% with classical scaling to 96% with UMAP. The forest itself gets 98%.
+# Linear methods lose much in two dimensions.
 
 
 def color_of(digit):
@@ -124,5 +103,20 @@ def explain(ax, X, typical, accuracy):
     ax.text(0.04, 0.44, text, transform=ax.transAxes, va="top", fontsize=11, linespacing=1.35)
 
 
-if __name__ == "__main__":
-    main()
+figure, axes = plt.subplots(2, 3, figsize=(13, 8.4), layout="constrained")
+for ax, (name, (scheme, options)) in zip(axes.flat, METHODS.items(), strict=False):
+    model = LeafEmbedding(kernels[scheme], random_state=0, **options).fit(X, y)
+    points_new = model.transform(X_new)
+    neighbors = KNeighborsClassifier(10).fit(model.embedding_, y)
+    right = neighbors.score(points_new, y_new)
+    print(f"{name}: 10 nearest neighbors in the plane get {right:.1%} right")
+    plot_embedding(model, y, new=points_new, y_new=y_new, legend=False, ax=ax)
+    ax.set_title(f"{name}: {right:.0%} of new digits right", fontsize=12)
+    ax.set_axis_off()
+    rows = list(typical.values())
+    for row, at in zip(rows, beside(ax, model.embedding_[rows]), strict=True):
+        draw_digit(ax, X[row], model.embedding_[row], color_of(y[row]), at)
+for ax in axes.flat[len(METHODS) :]:
+    ax.set_axis_off()
+explain(axes.flat[len(METHODS)], X, typical, forest.score(X_new, y_new))
+plt.show()

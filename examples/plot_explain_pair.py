@@ -1,14 +1,10 @@
-"""Ask a forest why one tumor is like another, and where it parts from a third.
-
-python examples/plot_explain_pair.py [--out docs/images/explain-pair.png]
 """
+Why are these two similar, and where do they part?
+==================================================
 
-import argparse
-from pathlib import Path
-
-import matplotlib as mpl
-
-mpl.use("Agg")
+:func:`~leafkernel.tasks.explain_pair` looks into the trees. It says which features keep two
+samples in the same leaves, and at which splits they part. This example needs pandas.
+"""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -17,50 +13,47 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
 from leafkernel import ForestProximity
-from leafkernel.tasks.explanation import explain_prediction
-from leafkernel.tasks.pair_explanation import explain_pair
+from leafkernel.tasks import explain_pair, explain_prediction
 
 NEW, MALIGNANT, BENIGN = "#222222", "#ee6677", "#4477aa"
 N_FEATURES = 7
 
+# %%
+# Take a tumor that the forest calls malignant, but with some doubt. Compare it with the
+# malignant and with the benign training tumor that have the largest shares in its prediction.
+data = load_breast_cancer(as_frame=True)
+labels = data.target_names[data.target]
+X, X_new, y, _ = train_test_split(
+    data.data.reset_index(drop=True), labels, test_size=0.25, random_state=0
+)
+forest = RandomForestClassifier(500, random_state=0).fit(X, y)
+prox = ForestProximity(forest, weight_scheme="gap").fit(X, y)
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--out", default="docs/images/explain-pair.png", help="where to save the picture"
-    )
-    out = Path(parser.parse_args().out)
+# A tumor that the forest calls malignant, but not without a doubt.
+chances = forest.predict_proba(X_new)[:, list(forest.classes_).index("malignant")]
+tumor = X_new.iloc[[int(np.argmin(np.abs(chances - 0.85)))]]
+print(explain_prediction(prox, tumor, n=5), end="\n\n")
 
-    data = load_breast_cancer(as_frame=True)
-    labels = data.target_names[data.target]
-    X, X_new, y, _ = train_test_split(
-        data.data.reset_index(drop=True), labels, test_size=0.25, random_state=0
-    )
-    forest = RandomForestClassifier(500, random_state=0).fit(X, y)
-    prox = ForestProximity(forest, weight_scheme="gap").fit(X, y)
+# The training row that counts most for that, and the benign one that counts most against it.
+similarity = prox.proximity(tumor).toarray()[0]
+like = int(np.argmax(np.where(y == "malignant", similarity, -1)))
+unlike = int(np.argmax(np.where(y == "benign", similarity, -1)))
+# Rows have the labels of the data frame.
+names = X.index[like], X.index[unlike]
+alike, apart = (explain_pair(prox, tumor, name) for name in names)
+print(f"Why it is like row {names[0]}, which is malignant\n{alike}\n")
+print(f"And like row {names[1]}, which is benign, or not\n{apart}\n")
 
-    # A tumor that the forest calls malignant, but not without a doubt.
-    chances = forest.predict_proba(X_new)[:, list(forest.classes_).index("malignant")]
-    tumor = X_new.iloc[[int(np.argmin(np.abs(chances - 0.85)))]]
-    print(explain_prediction(prox, tumor, n=5), end="\n\n")
-
-    # The training row that counts most for that, and the benign one that counts most against it.
-    similarity = prox.proximity(tumor).toarray()[0]
-    like = int(np.argmax(np.where(y == "malignant", similarity, -1)))
-    unlike = int(np.argmax(np.where(y == "benign", similarity, -1)))
-    # Rows have the labels of the data frame.
-    names = X.index[like], X.index[unlike]
-    alike, apart = (explain_pair(prox, tumor, name) for name in names)
-    print(f"Why it is like row {names[0]}, which is malignant\n{alike}\n")
-    print(f"And like row {names[1]}, which is benign, or not\n{apart}\n")
-
-    draw(X, tumor.iloc[0], (like, alike), (unlike, apart), out)
-    print(f"Picture saved to {out}")
+# %%
+# Above: the new tumor and the malignant one share a leaf in 336 of 500 trees, because of the
+# features in the bars. They stay together while both values are in the yellow interval. Below:
+# the new tumor and the benign one are in different leaves in 445 trees. Each line is a split
+# where they part.
 
 
-def draw(X, tumor, like, unlike, out):
+def draw(X, tumor, like, unlike):
     """Bars of what decides beside where both tumors lie, for a pair alike and a pair apart."""
-    figure, axes = plt.subplots(
+    _, axes = plt.subplots(
         2, 2, figsize=(12, 8), width_ratios=(1, 2), layout="constrained", sharey="row"
     )
     row, alike = like
@@ -104,8 +97,7 @@ def draw(X, tumor, like, unlike, out):
         right.spines[["top", "right", "left"]].set_visible(False)
         right.tick_params(axis="y", length=0)
         right.legend(loc="lower left", bbox_to_anchor=(0.015, 0.02), edgecolor="0.85", framealpha=1)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(out, dpi=150)
+    plt.show()
 
 
 def title(axis, text, explained):
@@ -142,5 +134,4 @@ def mark(axis, X, features, new, known, color, name):
         )  # fmt: skip
 
 
-if __name__ == "__main__":
-    main()
+draw(X, tumor.iloc[0], (like, alike), (unlike, apart))

@@ -1,18 +1,15 @@
-"""Hide a quarter of every handwritten digit, and let similar digits fill it in.
+"""
+Can similar rows fill in missing values?
+========================================
 
-python examples/plot_imputation.py [--out docs/images/imputation.png]
-
-No image is whole: each has lost a patch of 4 x 4 pixels somewhere. A forest that learned to tell
-the digits apart says which images are alike; their pixels, weighted by proximity, fill the patch.
+Each image of a digit has lost a patch of 4 × 4 pixels. A forest that learned to tell the digits
+apart says which images are similar, and the pixels of similar images, weighted by proximity, fill
+the patch. :class:`~leafkernel.tasks.ProximityImputer` has an error of 3.68 shades of 16. The
+column mean has 5.10, and scikit-learn's ``KNNImputer``, which suits pixels well, has 3.53.
+:doc:`/imputation` has a comparison on seven data sets.
 """
 
-import argparse
-from pathlib import Path
-
 import matplotlib as mpl
-
-mpl.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
@@ -20,53 +17,44 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.impute import KNNImputer, SimpleImputer
 
 from leafkernel import ForestProximity
-from leafkernel.tasks.imputation import ProximityImputer
+from leafkernel.tasks import ProximityImputer
 
-OUT = Path(__file__).parent.parent / "docs" / "images" / "imputation.png"
 SIDE, PATCH = 8, 4
 
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", default=OUT, type=Path, help="where to save the picture")
-    out = parser.parse_args().out
-
-    X, y = load_digits(return_X_y=True)
-    corners = np.random.default_rng(0).integers(0, SIDE - PATCH + 1, size=(len(X), 2))
-    hidden = np.zeros((len(X), SIDE, SIDE), dtype=bool)
-    for image, (row, column) in zip(hidden, corners, strict=True):
-        image[row : row + PATCH, column : column + PATCH] = True
-    hidden = hidden.reshape(X.shape)
-    holes = np.where(hidden, np.nan, X)
-
-    def rf_gap():
-        forest = RandomForestClassifier(200, random_state=0)
-        return ProximityImputer(ForestProximity(forest, "gap"), max_iter=5)
-
-    pictures = {"what is left": holes}
-    for name, imputer in (
-        ("mean", SimpleImputer()),
-        ("kNN", KNNImputer()),
-        ("RF-GAP", rf_gap()),
-    ):
-        filled = imputer.fit_transform(holes, y)
-        error = np.sqrt(((filled - X)[hidden] ** 2).mean())
-        print(f"{name:7s} error {error:.2f} of 16 shades")
-        pictures[f"{name}\n(error {error:.2f})"] = filled
-    print(f"RF-GAP: mean change in each iteration, in sd: {imputer.changes_.round(3)}")
-    pictures["the truth"] = X
-
-    # Of each digit the image, of the first hundred, that has lost most ink.
-    ink = np.where(hidden, X, 0).sum(axis=1)
-    shown = []
-    for digit in range(10):
-        rows = np.flatnonzero(y == digit)[:100]
-        shown.append(rows[ink[rows].argmax()])
-    draw(pictures, shown, hidden, out)
-    print(f"Picture saved to {out}")
+# %%
+# Hide the patches and fill them in three ways.
+X, y = load_digits(return_X_y=True)
+corners = np.random.default_rng(0).integers(0, SIDE - PATCH + 1, size=(len(X), 2))
+hidden = np.zeros((len(X), SIDE, SIDE), dtype=bool)
+for image, (row, column) in zip(hidden, corners, strict=True):
+    image[row : row + PATCH, column : column + PATCH] = True
+hidden = hidden.reshape(X.shape)
+holes = np.where(hidden, np.nan, X)
 
 
-def draw(pictures, shown, hidden, out):
+def rf_gap():
+    forest = RandomForestClassifier(200, random_state=0)
+    return ProximityImputer(ForestProximity(forest, "gap"), max_iter=5)
+
+
+pictures = {"what is left": holes}
+for name, imputer in (
+    ("mean", SimpleImputer()),
+    ("kNN", KNNImputer()),
+    ("RF-GAP", rf_gap()),
+):
+    filled = imputer.fit_transform(holes, y)
+    error = np.sqrt(((filled - X)[hidden] ** 2).mean())
+    print(f"{name:7s} error {error:.2f} of 16 shades")
+    pictures[f"{name}\n(error {error:.2f})"] = filled
+print(f"RF-GAP: mean change in each iteration, in sd: {imputer.changes_.round(3)}")
+pictures["the truth"] = X
+
+# %%
+# Show the image of each digit that lost the most ink.
+
+
+def draw(pictures, shown, hidden):
     """Draw a row of images for each way to fill them in, the hidden patch framed."""
     figure, axes = plt.subplots(
         len(pictures),
@@ -86,9 +74,13 @@ def draw(pictures, shown, hidden, out):
             axis.spines[:].set_color("0.8")
         row[0].set_ylabel(name, rotation=0, ha="right", va="center", fontsize=11, labelpad=8)
     figure.subplots_adjust(left=0.125, right=0.995, bottom=0.01, top=0.99)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(out, dpi=130)
+    plt.show()
 
 
-if __name__ == "__main__":
-    main()
+# Of each digit the image, of the first hundred, that has lost most ink.
+ink = np.where(hidden, X, 0).sum(axis=1)
+shown = []
+for digit in range(10):
+    rows = np.flatnonzero(y == digit)[:100]
+    shown.append(rows[ink[rows].argmax()])
+draw(pictures, shown, hidden)

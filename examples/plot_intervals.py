@@ -1,15 +1,13 @@
-"""Predict intervals from similar samples, and make them cover what they claim.
+"""
+How far off can a prediction be?
+================================
 
-python examples/plot_intervals.py [--out docs/images/intervals.png]
+Intervals from the targets of similar samples are wide where the noise is large. Plain quantiles
+cover less than they claim. :class:`~leafkernel.tasks.ProximityRegressor` calibrates them on the
+training samples, out of bag. No samples have to be held out for this.
 """
 
-import argparse
-from pathlib import Path
-
 import matplotlib as mpl
-
-mpl.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.ensemble import RandomForestRegressor
@@ -29,49 +27,37 @@ def sample(n, rng):
     return np.column_stack([x, rng.normal(size=(n, 3))]), np.sin(x) + 0.3 * x + noise
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--out", default="docs/images/intervals.png", help="where to save the picture"
-    )
-    out = Path(parser.parse_args().out)
-
-    rng = np.random.default_rng(0)
-    X, y = sample(1500, rng)
-    X_new, y_new = sample(4000, rng)
-    forest = RandomForestRegressor(300, min_samples_leaf=2, random_state=0, n_jobs=-1).fit(X, y)
-    prox = ForestProximity(forest, "gap").fit(X, y)
-
-    covered, widths = [], []
-    for coverage in COVERAGES:
-        model = ProximityRegressor(prox).fit(X, y)
-        tail = (1 - coverage) / 2
-        plain = model.predict_quantiles(X_new, (tail, 1 - tail))
-        # Calibrated on the training samples by their out-of-bag trees: none has to be held out.
-        calibrated = model.predict_interval(X_new, coverage=coverage)
-        if coverage == SHOWN:
-            shown = plain, calibrated
-        covered.append([covers(interval, y_new) for interval in (plain, calibrated)])
-        widths.append([np.diff(interval).mean() for interval in (plain, calibrated)])
-        print(
-            f"asked for {coverage:.0%}: plain intervals cover {covered[-1][0]:.1%} of new samples, "
-            f"calibrated {covered[-1][1]:.1%}; mean widths {widths[-1][0]:.2f}, {widths[-1][1]:.2f}"
-        )
-
-    figure, (left, right) = plt.subplots(
-        1, 2, figsize=(13, 5), width_ratios=(1.5, 1), layout="constrained"
-    )
-    draw_intervals(left, X_new[:, 0], y_new, *shown)
-    draw_coverage(right, np.array(covered), len(y_new))
-    for ax in (left, right):
-        ax.spines[["top", "right"]].set_visible(False)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(out, dpi=130)
-    print(f"Picture saved to {out}")
-
-
 def covers(interval, y):
     return np.mean((interval[:, 0] <= y) & (y <= interval[:, 1]))
+
+
+# %%
+# The noise grows along x. Compare plain quantiles with calibrated intervals for several
+# coverages.
+rng = np.random.default_rng(0)
+X, y = sample(1500, rng)
+X_new, y_new = sample(4000, rng)
+forest = RandomForestRegressor(300, min_samples_leaf=2, random_state=0, n_jobs=-1).fit(X, y)
+prox = ForestProximity(forest, "gap").fit(X, y)
+
+covered, widths = [], []
+for coverage in COVERAGES:
+    model = ProximityRegressor(prox).fit(X, y)
+    tail = (1 - coverage) / 2
+    plain = model.predict_quantiles(X_new, (tail, 1 - tail))
+    # Calibrated on the training samples by their out-of-bag trees: none has to be held out.
+    calibrated = model.predict_interval(X_new, coverage=coverage)
+    if coverage == SHOWN:
+        shown = plain, calibrated
+    covered.append([covers(interval, y_new) for interval in (plain, calibrated)])
+    widths.append([np.diff(interval).mean() for interval in (plain, calibrated)])
+    print(
+        f"asked for {coverage:.0%}: plain intervals cover {covered[-1][0]:.1%} of new samples, "
+        f"calibrated {covered[-1][1]:.1%}; mean widths {widths[-1][0]:.2f}, {widths[-1][1]:.2f}"
+    )
+
+# %%
+# The calibrated intervals cover nearly the share of new samples that was asked for.
 
 
 def draw_intervals(ax, x, y, plain, calibrated):
@@ -108,5 +94,11 @@ def draw_coverage(ax, covered, n):
     ax.legend(frameon=False, loc="upper left")
 
 
-if __name__ == "__main__":
-    main()
+figure, (left, right) = plt.subplots(
+    1, 2, figsize=(13, 5), width_ratios=(1.5, 1), layout="constrained"
+)
+draw_intervals(left, X_new[:, 0], y_new, *shown)
+draw_coverage(right, np.array(covered), len(y_new))
+for ax in (left, right):
+    ax.spines[["top", "right"]].set_visible(False)
+plt.show()

@@ -1,15 +1,13 @@
-"""Lend a forest's kernel to Gaussian processes and support vector machines.
+"""
+Can other learners use the forest's kernel?
+===========================================
 
-python examples/plot_kernels.py [--out docs/images/kernels.png]
+:class:`~leafkernel.tasks.ForestKernel` is a covariance for Gaussian processes.
+:class:`~leafkernel.tasks.ProximityKernel` is a kernel matrix for support vector machines.
+``ForestProximity.transform`` returns leaf coordinates for linear models.
 """
 
-import argparse
-from pathlib import Path
-
 import matplotlib as mpl
-
-mpl.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits, make_classification
@@ -32,22 +30,6 @@ LOOKS = {
     "linear SVM on leaf coordinates": ("#009E73", "^"),
 }
 NOISE = 0.3
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--out", default="docs/images/kernels.png", help="where to save the picture"
-    )
-    out = Path(parser.parse_args().out)
-
-    figure = plt.figure(figsize=(14, 6.2), layout="constrained")
-    left, right = figure.subfigures(1, 2, width_ratios=(1.1, 1), wspace=0.04)
-    processes(*left.subplots(2, 1, sharex=True, sharey=True))
-    classifiers(right.subplots())
-    out.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(out, dpi=130)
-    print(f"Picture saved to {out}")
 
 
 def truth(x):
@@ -150,5 +132,16 @@ def accuracies(X, y, X_new, y_new):
     return [forest.score(X_new, y_new), *(m.fit(X, y).score(X_new, y_new) for m in models)]
 
 
-if __name__ == "__main__":
-    main()
+# %%
+# Left: the Gaussian process with ``ForestKernel`` follows jumps where the one with an RBF
+# kernel overshoots. Its median error is 0.08 instead of 0.14, and its bands are narrower, but
+# they cover 93% instead of 95%. The root mean square, dominated by points next to the jumps, is
+# 0.57 for both, and the slope becomes steps. Right: support vector machines with the forest's
+# kernel and on leaf coordinates are as good as the forest or slightly better. On breast cancer
+# and digits, an RBF kernel is better than all of them. If most columns carry no information, it
+# is worse.
+figure = plt.figure(figsize=(14, 6.2), layout="constrained")
+left, right = figure.subfigures(1, 2, width_ratios=(1.1, 1), wspace=0.04)
+processes(*left.subplots(2, 1, sharex=True, sharey=True))
+classifiers(right.subplots())
+plt.show()

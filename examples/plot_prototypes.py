@@ -1,15 +1,12 @@
-"""Choose handwritten digits that stand for all others, and classify by the nearest of them.
+"""
+Which digits stand for all others?
+==================================
 
-python examples/plot_prototypes.py [--out docs/images/prototypes.png]
+:class:`~leafkernel.tasks.PrototypeClassifier` chooses images that other images of their class are
+similar to, and classifies new images by the most similar prototype.
 """
 
-import argparse
-from pathlib import Path
-
 import matplotlib as mpl
-
-mpl.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
@@ -25,43 +22,33 @@ GAINS = (0.1, 0.05, 0.03, 0.02, 0.01)
 SHOWN = 0.03
 SAME, OWN = "#0072B2", "#D55E00"
 
+# %%
+# ``n_prototypes`` gives each class the same number of prototypes. ``min_gain`` gives each class
+# as many as bring a gain.
+digits = load_digits()
+X, X_new, y, y_new = train_test_split(digits.data, digits.target, random_state=0)
+forest = RandomForestClassifier(200, random_state=0, n_jobs=-1).fit(X, y)
+prox = ForestProximity(forest, "uniform").fit(X, y)
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--out", default="docs/images/prototypes.png", help="where to save the picture"
-    )
-    out = Path(parser.parse_args().out)
 
-    digits = load_digits()
-    X, X_new, y, y_new = train_test_split(digits.data, digits.target, random_state=0)
-    forest = RandomForestClassifier(200, random_state=0, n_jobs=-1).fit(X, y)
-    prox = ForestProximity(forest, "uniform").fit(X, y)
+def accuracy(**options):
+    model = PrototypeClassifier(prox, **options).fit(X, y)
+    return model, len(model.prototypes_.rows), model.score(X_new, y_new)
 
-    def accuracy(**options):
-        model = PrototypeClassifier(prox, **options).fit(X, y)
-        return model, len(model.prototypes_.rows), model.score(X_new, y_new)
 
-    same = np.array([accuracy(n_prototypes=n)[1:] for n in NUMBERS])
-    own = np.array([accuracy(min_gain=gain)[1:] for gain in GAINS])
-    model, n_shown, right = accuracy(min_gain=SHOWN)
-    chosen = model.prototypes_
-    for label in np.unique(y):
-        rows = chosen.rows[chosen.labels == label]
-        print(
-            f"digit {label}: {len(rows):2d} prototypes, mean proximity {chosen.coverage[label]:.2f}"
-        )
-    print(f"{n_shown} of {len(X):,} digits get {right:.1%} of the new ones right,")
-    print(f"the whole forest {forest.score(X_new, y_new):.1%}")
+same = np.array([accuracy(n_prototypes=n)[1:] for n in NUMBERS])
+own = np.array([accuracy(min_gain=gain)[1:] for gain in GAINS])
+model, n_shown, right = accuracy(min_gain=SHOWN)
+chosen = model.prototypes_
+for label in np.unique(y):
+    rows = chosen.rows[chosen.labels == label]
+    print(f"digit {label}: {len(rows):2d} prototypes, mean proximity {chosen.coverage[label]:.2f}")
+print(f"{n_shown} of {len(X):,} digits get {right:.1%} of the new ones right,")
+print(f"the whole forest {forest.score(X_new, y_new):.1%}")
 
-    figure = plt.figure(figsize=(13, 6.2), layout="constrained")
-    left, right_half = figure.subfigures(1, 2, width_ratios=(1.35, 1))
-    ax = plot_prototypes(chosen, X, images=(8, 8), max_images=14, ax=left.subplots())
-    ax.set_title(f"{n_shown} prototypes: more for digits of many kinds", pad=10)
-    draw_accuracy(right_half.subplots(), same, own, n_shown, forest.score(X_new, y_new))
-    out.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(out, dpi=130)
-    print(f"Picture saved to {out}")
+# %%
+# 46 images classify about 96% of the new digits correctly; the whole forest gets 98%. The 0 has
+# one prototype and the 8 has nine: digits that are written in many ways get more.
 
 
 def draw_accuracy(ax, same, own, n_shown, best):
@@ -85,5 +72,9 @@ def draw_accuracy(ax, same, own, n_shown, best):
     ax.legend(frameon=False, loc="lower right")
 
 
-if __name__ == "__main__":
-    main()
+figure = plt.figure(figsize=(13, 6.2), layout="constrained")
+left, right_half = figure.subfigures(1, 2, width_ratios=(1.35, 1))
+ax = plot_prototypes(chosen, X, images=(8, 8), max_images=14, ax=left.subplots())
+ax.set_title(f"{n_shown} prototypes: more for digits of many kinds", pad=10)
+draw_accuracy(right_half.subplots(), same, own, n_shown, forest.score(X_new, y_new))
+plt.show()

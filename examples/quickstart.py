@@ -1,13 +1,11 @@
-"""Train a forest, ask which training rows made a prediction, and look at the data as it does.
-
-python examples/quickstart.py [--out quickstart.png]
 """
+Which training rows made this prediction?
+=========================================
 
-import argparse
-
-import matplotlib as mpl
-
-mpl.use("Agg")
+A forest predicts the class of a new wine. With the scheme ``"gap"``, the proximities of the new
+wine to the training wines are their exact shares in that prediction. The picture shows the
+training wines with the largest shares, and the matrix of all shares.
+"""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -20,47 +18,47 @@ from leafkernel import ForestProximity
 
 COLORS = ("#4477aa", "#ee6677", "#228833")
 
+# %%
+# Train a forest and find the new wine that it is least sure of. A row of P times the targets is
+# the forest's own prediction; for training rows, its own out-of-bag prediction.
+data = load_wine()
+names = data.target_names
+X, X_new, y, y_new = train_test_split(data.data, data.target, test_size=0.25, random_state=4)
+forest = RandomForestClassifier(500, oob_score=True, random_state=0).fit(X, y)
+prox = ForestProximity(forest, weight_scheme="gap").fit(X, y)
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", default="quickstart.png", help="where to save the picture")
-    out = parser.parse_args().out
+# Which training rows made this prediction? Take the wine that the forest is least sure of.
+shares = prox.weighted_average(np.eye(3)[y], X_new)
+sample = int(np.argmin(shares.max(axis=1)))
+similarity, neighbors = prox.kneighbors(X_new[[sample]], n_neighbors=5)
+print(f"A new wine, the one of {len(X_new)} that the forest is least sure of:")
+for name, ours, theirs in zip(
+    names, shares[sample], forest.predict_proba(X_new)[sample], strict=True
+):
+    print(f"  {name}: {ours:5.1%} by proximity, {theirs:5.1%} by the forest itself")
+print(f"  (it is in truth {names[y_new[sample]]})\n")
+print("The training wines that weigh most in that prediction:")
+print("   row  weight  class     alcohol  flavanoids  color  proline")
+for row, weight in zip(neighbors[0], similarity[0], strict=True):
+    wine = dict(zip(data.feature_names, X[row], strict=True))
+    print(
+        f"  {row:4d}  {weight:6.1%}  {names[y[row]]}   {wine['alcohol']:7.2f}  "
+        f"{wine['flavanoids']:10.2f}  {wine['color_intensity']:5.2f}  {wine['proline']:7.0f}"
+    )
 
-    data = load_wine()
-    names = data.target_names
-    X, X_new, y, y_new = train_test_split(data.data, data.target, test_size=0.25, random_state=4)
-    forest = RandomForestClassifier(500, oob_score=True, random_state=0).fit(X, y)
-    prox = ForestProximity(forest, weight_scheme="gap").fit(X, y)
+oob = prox.weighted_average(np.eye(3)[y])
+gap = np.abs(oob - forest.oob_decision_function_).max()
+print(f"\nLargest difference to the forest's own out-of-bag prediction: {gap:.1e}")
+print(f"\n{prox.forecast()}")
 
-    # Which training rows made this prediction? Take the wine that the forest is least sure of.
-    shares = prox.weighted_average(np.eye(3)[y], X_new)
-    sample = int(np.argmin(shares.max(axis=1)))
-    similarity, neighbors = prox.kneighbors(X_new[[sample]], n_neighbors=5)
-    print(f"A new wine, the one of {len(X_new)} that the forest is least sure of:")
-    for name, ours, theirs in zip(
-        names, shares[sample], forest.predict_proba(X_new)[sample], strict=True
-    ):
-        print(f"  {name}: {ours:5.1%} by proximity, {theirs:5.1%} by the forest itself")
-    print(f"  (it is in truth {names[y_new[sample]]})\n")
-    print("The training wines that weigh most in that prediction:")
-    print("   row  weight  class     alcohol  flavanoids  color  proline")
-    for row, weight in zip(neighbors[0], similarity[0], strict=True):
-        wine = dict(zip(data.feature_names, X[row], strict=True))
-        print(
-            f"  {row:4d}  {weight:6.1%}  {names[y[row]]}   {wine['alcohol']:7.2f}  "
-            f"{wine['flavanoids']:10.2f}  {wine['color_intensity']:5.2f}  {wine['proline']:7.0f}"
-        )
-
-    oob = prox.weighted_average(np.eye(3)[y])
-    gap = np.abs(oob - forest.oob_decision_function_).max()
-    print(f"\nLargest difference to the forest's own out-of-bag prediction: {gap:.1e}")
-    print(f"\n{prox.forecast()}")
-
-    draw(forest, X, y, X_new, y_new, sample, neighbors[0], names, out)
-    print(f"\nPicture saved to {out}")
+# %%
+# Left: the wines in a plane. The star is the new wine, and lines lead to the training wines
+# with the largest shares, of two classes. Right: all shares. Each row is a query, and each
+# column a reference. The matrix is not symmetric, and its diagonal is zero: no row takes part
+# in its own out-of-bag prediction.
 
 
-def draw(forest, X, y, X_new, y_new, sample, neighbors, names, out):
+def draw(forest, X, y, X_new, y_new, sample, neighbors, names):
     """Embed all wines by the leading eigenvectors of a kernel, and show the kernel itself."""
     kernel = ForestProximity(forest, weight_scheme="kerf").fit(X, y)
     values, vectors = eigsh(kernel.operator(), k=3, v0=np.ones(len(X), dtype=np.float32))
@@ -101,8 +99,7 @@ def draw(forest, X, y, X_new, y_new, sample, neighbors, names, out):
     ticks = np.array([0, 0.01, 0.03, 0.06])
     bar.set_ticks(ticks**0.5, labels=[f"{tick:.0%}" for tick in ticks])
     bar.set_label("share of the prediction")
-    figure.savefig(out, dpi=150)
+    plt.show()
 
 
-if __name__ == "__main__":
-    main()
+draw(forest, X, y, X_new, y_new, sample, neighbors[0], names)

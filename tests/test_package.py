@@ -74,14 +74,6 @@ def test_doctests(name):
     assert result.attempted > 0
 
 
-@pytest.mark.parametrize(("page", "n_examples"), [("README.md", 8), ("docs/boosted.md", 20)])
-def test_examples_of_pages_run(page, n_examples):
-    options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-    result = doctest.testfile(str(ROOT / page), module_relative=False, optionflags=options)
-    assert result.failed == 0
-    assert result.attempted >= n_examples
-
-
 def sections(docstring):
     return {
         line.strip()
@@ -185,16 +177,3 @@ except ImportError as error:
 """
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pip install 'leafkernel[boosting]'" in found.stdout
-
-
-PAGES = sorted(ROOT.glob("*.md")) + sorted((ROOT / "docs").glob("*.md"))
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page):
-    """Pages and pictures of the project; places on the web are not asked for."""
-    text = page.read_text(encoding="utf-8")
-    links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text)
-    local = [link for link in links if "://" not in link and not link.startswith("mailto:")]
-    missing = [link for link in local if not (page.parent / link).exists()]
-    assert not missing

@@ -240,15 +240,6 @@ def test_the_table_in_the_documentation_says_the_same():
             assert (cell == "✓") == (animal.refusal(scheme) is None), (animal.name, scheme)
 
 
-def test_the_example_in_the_documentation_runs():
-    page = (Path(__file__).parent.parent / "docs" / "forests.md").read_text()
-    code = page.partition("```python\n")[2].partition("```")[0]
-    X, y = zoo.iris()
-    known = {"X": X, "y": y}
-    exec(code, known)
-    assert_allclose(known["prox"].proximity().sum(axis=1), 1, rtol=1e-5)
-
-
 def test_models_trained_in_another_process(tmp_path):
     """A model comes pickled from one process, is wrapped here, and both kernels agree."""
     code = f"""
