@@ -77,9 +77,37 @@ def commands():
 def test_commands_exist(words):
     program, first, *rest = words
     if program == "python":
+        if rest[:1] == ["pip"]:
+            return
         path = ROOT / (rest[0].replace(".", "/") if first == "-m" else first)
         assert path.exists() or path.with_suffix(".py").exists()
         return
     command = typer.main.get_command(app).commands[first]
     known = {flag for option in command.params for flag in (*option.opts, *option.secondary_opts)}
     assert {word.strip("[]") for word in rest if word.startswith("-")} <= known
+
+
+# Where the pages, files and pictures of the project are on the web, and what they are made from.
+PLACES = {
+    "https://leafkernel.readthedocs.io/en/latest/": "docs",
+    "https://github.com/leafkernel/leafkernel/blob/main/": ".",
+    "https://raw.githubusercontent.com/leafkernel/leafkernel/main/": ".",
+}
+
+
+@pytest.mark.parametrize("name", [*TEXTS])
+def test_absolute_links_lead_to_files_of_the_project(name):
+    for link in re.findall(r"https://[^)\s]*leafkernel[^)\s`\"]*", TEXTS[name]):
+        found = [(ROOT / PLACES[place], link[len(place) :]) for place in PLACES if place in link]
+        for folder, path in found:
+            source = folder / path.partition("#")[0]
+            made_from = [source.with_suffix(end) for end in (".md", ".rst")]
+            made = path == "gallery/index.html"  # by the build of the site
+            assert made or any(file.exists() for file in (source, *made_from)), link
+
+
+def test_links_of_the_readme_are_absolute():
+    """The README is also the page of the package index, where no other file is."""
+    links = re.findall(r"\]\(([^)\s]+)\)", TEXTS["README.md"])
+    assert len(links) > 20
+    assert all(link.startswith("https://") for link in links)
