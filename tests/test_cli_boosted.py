@@ -146,7 +146,7 @@ def test_a_model_that_is_refused_falls_back_on_similar_rows(table, tmp_path):
     known = save(model.fit(frame[["weight [kg]"]], frame["eggs"]), tmp_path / "m.joblib")
     result = run("explain", table, "-t", "eggs", *known, "--row", 5)
     assert "Prediction from similar rows: " in result.stdout
-    assert "are medians of residuals" in plain(result.stderr)
+    assert "are medians of residuals, not sums over samples" in plain(result.stderr)
     # Trained on other rows: the leaf values do not follow.
     model = HistGradientBoostingClassifier(max_iter=5).fit(
         frame[["weight [kg]"]][::2], frame["kind"][::2]

@@ -299,7 +299,7 @@ def test_what_does_not_work_says_so(both, iris, spread, forest, tmp_path):
         lazy.reweigh("kerf")
     with pytest.raises(NotImplementedError, match="block by block"):
         lazy.forecast()
-    with pytest.raises(NotImplementedError, match="some of the rows"):
+    with pytest.raises(NotImplementedError, match="some of the samples"):
         lazy.explore(X)
     with pytest.raises(NotImplementedError, match="data in memory"):
         LeafPCA(lazy).fit(X)

@@ -99,7 +99,7 @@ def test_reasons_why_there_are_none(diabetes, monkeypatch):
     model = HistGradientBoostingRegressor(loss="absolute_error", max_iter=5).fit(X, y)
     header = unpack(build_report(ForestProximity(model, "kerf").fit(X, y), X, method="pca"))
     assert header["contributions"] is None
-    assert "are medians of residuals into its leaves" in header["notes"][0]
+    assert "are medians of residuals, not sums over samples" in header["notes"][0]
     forest = ForestProximity(RandomForestRegressor(30, random_state=0)).fit(X, y)
     header = unpack(build_report(forest, X, method="pca"))
     assert header["contributions"] is None

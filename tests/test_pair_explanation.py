@@ -331,7 +331,7 @@ def test_catboost_that_does_not_tell_its_splits(diabetes):
         iterations=3, grow_policy="Lossguide", verbose=0, allow_writing_files=False
     )
     prox = ForestProximity(model, "uniform").fit(X, y)
-    with pytest.raises(ValueError, match=r"grow_policy='SymmetricTree' are\.$"):
+    with pytest.raises(ValueError, match=r"grow_policy='SymmetricTree'\.$"):
         explain_pair(prox, 0, 1)
 
 

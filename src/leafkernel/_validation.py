@@ -105,9 +105,9 @@ def check_row_numbers(name: str, rows: Any, n_samples: int) -> npt.NDArray[np.in
     refuse_masked(name, rows)
     array = np.asarray(rows)
     if array.ndim != 1:
-        raise ValueError(f"{name} must be one-dimensional; got shape {array.shape}.")
+        raise ValueError(f"{name} must be a list of training samples; got shape {array.shape}.")
     if array.size and array.dtype.kind not in "ui":
-        raise TypeError(f"{name} must contain integers; got dtype {array.dtype}.")
+        raise TypeError(f"{name} must be integers; got dtype {array.dtype}.")
     if array.size and (array.min() < 0 or array.max() >= n_samples):
         raise ValueError(
             f"{name} must be between 0 and {n_samples - 1}, the positions of the training samples; "

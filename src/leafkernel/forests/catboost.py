@@ -104,7 +104,7 @@ class CatBoostForest(BoostedTrees):
             model = json.loads(path.read_text())
         if "oblivious_trees" not in model:
             raise Unavailable(
-                f"the paths of {self} can be read only with grow_policy='SymmetricTree'"
+                f"the splits of {self} can be read only with grow_policy='SymmetricTree'"
             )
         info = model["features_info"]
         column = {
