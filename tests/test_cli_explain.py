@@ -241,7 +241,7 @@ def test_rows_that_there_are_not(birds, tmp_path, monkeypatch):
     frame.to_csv(table, index=False)
     text = run("explain", table, "-t", "kind", "--id", "name", "--row", "same", exit_code=4).stderr
     assert "89 rows of same.csv have this name in column 'name'" in text
-    assert "Give the number of one of them: 'row 0', 'row 1'" in text
+    assert "Use the number of one of them: 'row 0', 'row 1'" in text
 
 
 def test_tables_that_are_refused(birds, tmp_path, monkeypatch):
