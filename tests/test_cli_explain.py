@@ -240,8 +240,8 @@ def test_rows_that_there_are_not(birds, tmp_path, monkeypatch):
     table = tmp_path / "same.csv"
     frame.to_csv(table, index=False)
     text = run("explain", table, "-t", "kind", "--id", "name", "--row", "same", exit_code=4).stderr
-    assert "89 rows of same.csv have that name in column 'name'" in text
-    assert "Give the number of one of them: 'row 0', 'row 1'" in text
+    assert "89 rows of same.csv have this name in column 'name'" in text
+    assert "Use the number of one of them: 'row 0', 'row 1'" in text
 
 
 def test_tables_that_are_refused(birds, tmp_path, monkeypatch):
@@ -257,7 +257,7 @@ def test_tables_that_are_refused(birds, tmp_path, monkeypatch):
     frame.drop(columns="weight").to_csv(new, index=False)
     assert "needs column 'weight'" in run(*options, exit_code=4).stderr
     frame[:0].to_csv(new, index=False)
-    assert "no rows below them" in run(*options, exit_code=4).stderr
+    assert "has column names but no rows" in run(*options, exit_code=4).stderr
     run(*options, "-o", new, exit_code=2)
 
 

@@ -132,7 +132,7 @@ def test_no_file_that_is_read_is_written_over(frame, write, tmp_path):
     (tmp_path / "link.csv").hardlink_to(tmp_path / "result.csv")
     model = ("--model", tmp_path / "link.csv", "-o", tmp_path / "result.csv")
     text = run("outliers", table, "-t", "label", *model, exit_code=2).stderr
-    assert "which is read" in text
+    assert "the same file as --model" in text
 
 
 def test_no_rows_to_find_neighbours_for(frame, write):

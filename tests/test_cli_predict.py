@@ -315,7 +315,7 @@ def test_what_is_wrong_is_said_before_the_forest_is_grown(numbers, birds, tmp_pa
     assert "more.csv: the forest needs column 'b'" in text
     pd.read_csv(table)[:0].to_csv(more, index=False)
     text = run("predict", table, "-t", "size", "--new", more, exit_code=4).stderr
-    assert "more.csv has names of columns but no rows" in text
+    assert "more.csv has column names but no rows" in text
     run("predict", table, "-t", "size", "--new", tmp_path / "none.csv", exit_code=3)
     run("predict", table, "-t", "size", "--new", more, "-o", more, exit_code=2)
 

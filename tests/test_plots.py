@@ -186,15 +186,15 @@ def test_what_counts_as_classes(y, is_classes):
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        ((np.zeros((5, 1)),), {}, r"shape \(n, 2\) or more columns; got \(5, 1\)"),
+        ((np.zeros((5, 1)),), {}, r"at least two columns; got shape \(5, 1\)"),
         ((np.zeros(5),), {}, "shape"),
         ((np.full((5, 2), np.nan),), {}, "finite"),
         ((np.zeros((5, 2)), [1, 2]), {}, "y has 2 entries, but there are 5 samples"),
-        ((np.zeros((5, 2)), [1, 2, 3, 4, np.nan]), {}, "y holds NaN"),
+        ((np.zeros((5, 2)), [1, 2, 3, 4, np.nan]), {}, "y has NaN"),
         ((np.zeros((5, 2)),), {"components": (0, 2)}, "components must be two of the 2"),
         ((np.zeros((5, 2)),), {"prototypes": [5]}, "prototypes must be between 0 and 4"),
         ((np.zeros((5, 2)),), {"highlight": [True]}, "highlight is a mask of shape"),
-        ((np.zeros((5, 2)),), {"y_new": [1]}, "y_new is for the samples in new"),
+        ((np.zeros((5, 2)),), {"y_new": [1]}, "y_new requires new and y"),
         (
             (np.zeros((5, 2)), np.ones(5)),
             {"new": np.zeros((2, 2)), "y_new": [1]},
@@ -637,7 +637,7 @@ def test_imputed_categories(holes):
     counts = truth["kind"][::3].value_counts().sort_index()
     assert [text.get_text() for text in right.texts[::3]] == [str(count) for count in counts]
     right_share = (truth["kind"][::3] == "a").mean()
-    assert f"{right_share:.0%} right" in right.get_xlabel()
+    assert f"{right_share:.0%} correct" in right.get_xlabel()
 
 
 def test_imputation_of_arrays_with_a_truth_that_has_holes(rng):
@@ -654,7 +654,7 @@ def test_imputation_errors(holes):
         plot_imputation(truth, truth, column="size")
     with pytest.raises(ValueError, match="still has missing values"):
         plot_imputation(missing, missing, column="size")
-    with pytest.raises(ValueError, match="column names 'weight'"):
+    with pytest.raises(ValueError, match="column='weight' is not a column"):
         plot_imputation(missing, filled, column="weight")
     with pytest.raises(ValueError, match=r"X_imputed has shape \(9, 2\), but X_missing has"):
         plot_imputation(missing, filled[:9], column="size")
