@@ -76,7 +76,7 @@ def codes(column):
 
 
 class Encoded:
-    """An imputer of numbers, given standardised columns and an indicator for each category.
+    """An imputer of numbers, given standardized columns and an indicator for each category.
 
     A missing category becomes the one whose indicator is filled in highest. With ``use_target``,
     y is one more column (or several), all missing for new rows. With ``n_skipped=1``, the
@@ -275,7 +275,7 @@ is best of ten).
 - `gap`, `oob` and `uniform` are `ProximityImputer(ForestProximity(forest, scheme))`: one forest of
   100 trees for the targets, as in `rfImpute`.
 - *kNN* (`KNNImputer()`) and *iterative* (`IterativeImputer(max_iter=5)`, Bayesian ridge
-  regression) get standardised columns and an indicator for each category. As such they see X
+  regression) get standardized columns and an indicator for each category. As such they see X
   alone. *kNN, y* and *iterative, y* get the targets as columns too, missing for new rows: a fair
   match for ours, and the better one of the two.
 - Nothing was tuned for these data sets.

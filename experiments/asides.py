@@ -55,7 +55,7 @@ def twins(data):
 
 
 def before_the_plane(data):
-    """SignMNIST A-K: the forest, and nearest neighbours in 50 principal components."""
+    """SignMNIST A-K: the forest, and nearest neighbors in 50 principal components."""
     X, y, X_test, y_test = manifolds.load("sign_mnist_ak", cells.Options(data=data))
     forest = RandomForestClassifier(random_state=0, n_jobs=2).fit(X, y)
     print(f"the forest: {forest.score(X_test, y_test):.1%}")

@@ -3,7 +3,7 @@
 The accuracy table again, for proximities that the paper names and does not try. A test row is out
 of every bag, so S(x, x') = S(x') and exact and separable OOB are the same there. They differ on
 training rows alone, so those are predicted too, each from the other rows, beside the forest's own
-out-of-bag accuracy. (How neighbours and products scale is measured with the kernel, in scaling.py.)
+out-of-bag accuracy. (How neighbors and products scale is measured with the kernel, in scaling.py.)
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """Pixels against leaf coordinates: PCA, UMAP and PHATE in two dimensions (figures of the paper).
 
-As in the paper: 50 principal components before UMAP and PHATE, 30 neighbours, "kerf" leaf
+As in the paper: 50 principal components before UMAP and PHATE, 30 neighbors, "kerf" leaf
 coordinates of a default random forest. Accuracy is that of the nearest training samples of a test
 sample in the plane, the mean of k = 5, 10 and 20.
 """
@@ -113,7 +113,7 @@ def accuracies(placed, y, placed_test, y_test):
     found = {
         f"accuracy_{k}": float(np.mean(classes[vote(near[:, :k])] == y_test)) for k in NEIGHBORS
     }
-    # Asked for no samples, it gives the neighbours of its own, without the sample itself.
+    # Asked for no samples, it gives the neighbors of its own, without the sample itself.
     near = codes[index.kneighbors(n_neighbors=10, return_distance=False)]
     mean = float(np.mean(list(found.values())))
     return {**found, "accuracy": mean, "train_accuracy": float(np.mean(vote(near) == codes))}

@@ -2,7 +2,7 @@
 
 As in the paper, what is measured is all that follows the fitted forest: where its samples fall,
 the leaf maps and the sparse kernel of the training rows. By data set, by proximity, by kind of
-forest, by smallest leaf and by depth; and, beyond the paper, all nearest neighbours and one product
+forest, by smallest leaf and by depth; and, beyond the paper, all nearest neighbors and one product
 with the kernel, neither of which forms it. With --forestgeom, the paper's own library runs on the
 same forests.
 """

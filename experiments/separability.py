@@ -4,7 +4,7 @@ R(x, x') = S(x, x') / (S(x) S(x') / T) compares the number of trees that saw nei
 with its separable stand-in. Over all pairs of distinct samples with S(x, x') > 0: mean and spread
 of R for a growing number of trees T and of training samples N, and the limit r_N / p_N². Then what
 the paper does not show: how far the separable proximity itself is from the exact one, and how many
-of the ten nearest neighbours they share.
+of the ten nearest neighbors they share.
 """
 
 import copy
