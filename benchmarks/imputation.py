@@ -275,7 +275,7 @@ is best of ten).
 - `gap`, `oob` and `uniform` are `ProximityImputer(ForestProximity(forest, scheme))`: one forest of
   100 trees for the targets, as in `rfImpute`.
 - *kNN* (`KNNImputer()`) and *iterative* (`IterativeImputer(max_iter=5)`, Bayesian ridge
-  regression) get standardised columns and an indicator for each category. As such they see X
+  regression) get standardized columns and an indicator for each category. As such they see X
   alone. *kNN, y* and *iterative, y* get the targets as columns too, missing for new rows: a fair
   match for ours, and the better one of the two.
 - Nothing was tuned for these data sets.

@@ -148,7 +148,7 @@ TASKS = {
     "ProximityRegressor: calibrated intervals": ("gap", quantiles),
     "trust_scores": ("gap", trust),
     "LeafPCA, ARPACK": ("kerf", leaf_pca("arpack")),
-    "LeafPCA, randomised": ("kerf", leaf_pca("randomized")),
+    "LeafPCA, randomized": ("kerf", leaf_pca("randomized")),
     "LeafEmbedding: spectral": ("kerf", embedding(method="spectral")),
     "LeafEmbedding: diffusion": ("uniform", embedding(method="diffusion")),
     "LeafEmbedding: mds": ("uniform", embedding(method="mds")),

@@ -151,7 +151,7 @@ for ax, (name, labels) in zip(rest, found.items(), strict=True):
     if noise.any():
         inside = adjusted_rand_score(digit[~noise], labels[~noise])
         text = (
-            f"{labels.max() + 1} clusters; grey: the {noise.mean():.0%} that it calls noise.\n"
+            f"{labels.max() + 1} clusters; gray: the {noise.mean():.0%} that it calls noise.\n"
             f"Without them the adjusted Rand index is {inside:.2f}."
         )
         ax.text(0.5, -0.01, text, transform=ax.transAxes, ha="center", va="top")

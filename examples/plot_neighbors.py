@@ -38,7 +38,7 @@ for turn, (old, new) in enumerate(folds.split(table, labels)):
     trust.append(trust_scores(prox, X_new))
     right.append(forest.predict(X_new) == y_new)
     votes.append(forest.predict_proba(X_new).max(axis=1))
-    if turn == 0:  # of the tumours that the first forest gets wrong, the least to be trusted
+    if turn == 0:  # of the tumors that the first forest gets wrong, the least to be trusted
         least = int(np.where(right[0], np.inf, trust[0]).argmin())
         first = prox, X, y, X_new[[least]], y_new[least], trust[0][least]
 trust, right, votes = map(np.concatenate, (trust, right, votes))
@@ -75,23 +75,23 @@ def draw_trust(ax, trust, right, note):
     ax.set_ylim(0, 1.15 * share.max())
     ax.text(0.98, 0.7, note, transform=ax.transAxes, ha="right", va="top", linespacing=1.4)
     ax.set_xlabel(
-        "trust: the share of the prediction made by training\ntumours that the forest gets right"
+        "trust: the share of the prediction made by training\ntumors that the forest gets right"
         " out of bag"
     )
     ax.set_yticks([])
-    ax.set_title("Wrong predictions for new tumours, by trust\n(5 folds, 3 times)")
+    ax.set_title("Wrong predictions for new tumors, by trust\n(5 folds, 3 times)")
     ax.tick_params(axis="x", length=0)
     ax.spines[["top", "right", "left"]].set_visible(False)
 
 
-prox, X, y, tumour, truth, trusted = first
-why = explain_prediction(prox, tumour, n=12)
+prox, X, y, tumor, truth, trusted = first
+why = explain_prediction(prox, tumor, n=12)
 print(f"\n{why}\nIn truth it is {truth}.")
 figure = plt.figure(figsize=(15, 6.2), layout="constrained")
 left, right_half = figure.subfigures(1, 2, width_ratios=(1.75, 1), wspace=0.04)
 ax = plot_neighbors(
-    prox, X, y, x=tumour, n_neighbors=12, n_features=7, feature_names=data.feature_names,
-    importance=local_importance(prox, tumour)[0], ax=left.subplots(),
+    prox, X, y, x=tumor, n_neighbors=12, n_features=7, feature_names=data.feature_names,
+    importance=local_importance(prox, tumor)[0], ax=left.subplots(),
 )  # fmt: skip
 # Out of bag, these shares are the forest's own.
 names, codes = np.unique(y, return_inverse=True)
@@ -104,8 +104,8 @@ bars.bar([0], [0], color="0.5", hatch="////", edgecolor="white", label="wrong ou
 bars.legend(frameon=False, loc="upper left", bbox_to_anchor=(-0.1, -0.09))
 share = why.prediction[list(why.classes).index(why.predicted)]
 left.suptitle(
-    f"A new tumour: {why.predicted}, says the forest with {share:.0%} of its votes. In truth "
-    f"it is {truth}.\n{why.n_rows} training tumours made that prediction; these {len(why.rows)}"
+    f"A new tumor: {why.predicted}, says the forest with {share:.0%} of its votes. In truth "
+    f"it is {truth}.\n{why.n_rows} training tumors made that prediction; these {len(why.rows)}"
     f" make up {why.shown:.0%} of it. Trust: {trusted:.2f}"
 )
 draw_trust(right_half.subplots(), trust, right, note)
