@@ -39,9 +39,9 @@ left, digit = load_digits(return_X_y=True)
 right = left[np.random.default_rng(0).permutation(len(left))]
 images = np.concatenate([left.reshape(-1, 8, 8), right.reshape(-1, 8, 8)], axis=2)
 X, told = images.reshape(len(left), -1), digit >= 5
-forest = RandomForestClassifier(
-    300, min_samples_leaf=5, oob_score=True, random_state=0, n_jobs=-1
-).fit(X, told)
+forest = RandomForestClassifier(300, min_samples_leaf=5, oob_score=True, random_state=0).fit(
+    X, told
+)
 print(f"Out of bag, {forest.oob_score_:.1%} of the images get the right one of two labels.")
 prox = ForestProximity(forest, "uniform").fit(X, told)
 kerf = ForestProximity(forest, "kerf").fit(X, told)

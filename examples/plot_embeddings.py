@@ -41,7 +41,7 @@ if find_spec("umap") is None:
 # finds a typical image of each digit.
 digits = load_digits()
 X, X_new, y, y_new = train_test_split(digits.data, digits.target, random_state=0)
-forest = RandomForestClassifier(200, random_state=0, n_jobs=-1).fit(X, y)
+forest = RandomForestClassifier(200, random_state=0).fit(X, y)
 kernels = {scheme: ForestProximity(forest, scheme).fit(X, y) for scheme in ("kerf", "uniform")}
 typical = medoids(kernels["uniform"], y)
 print(f"The forest itself gets {forest.score(X_new, y_new):.1%} of the new digits right.")

@@ -37,7 +37,7 @@ def covers(interval, y):
 rng = np.random.default_rng(0)
 X, y = sample(1500, rng)
 X_new, y_new = sample(4000, rng)
-forest = RandomForestRegressor(300, min_samples_leaf=2, random_state=0, n_jobs=-1).fit(X, y)
+forest = RandomForestRegressor(300, min_samples_leaf=2, random_state=0).fit(X, y)
 prox = ForestProximity(forest, "gap").fit(X, y)
 
 covered, widths = [], []

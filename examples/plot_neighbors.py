@@ -33,7 +33,7 @@ trust, right, votes = [], [], []
 folds = RepeatedStratifiedKFold(n_splits=5, n_repeats=3, random_state=0)
 for turn, (old, new) in enumerate(folds.split(table, labels)):
     X, X_new, y, y_new = table[old], table[new], labels[old], labels[new]
-    forest = RandomForestClassifier(150, random_state=0, n_jobs=-1).fit(X, y)
+    forest = RandomForestClassifier(150, random_state=0).fit(X, y)
     prox = ForestProximity(forest, "gap").fit(X, y)
     trust.append(trust_scores(prox, X_new))
     right.append(forest.predict(X_new) == y_new)

@@ -29,7 +29,7 @@ flipped = rng.choice(len(X), N_FLIPPED, replace=False)
 y = truth.copy()
 y[flipped] = (truth[flipped] + rng.integers(1, 10, N_FLIPPED)) % 10
 
-forest = RandomForestClassifier(300, random_state=0, n_jobs=-1).fit(X, y)
+forest = RandomForestClassifier(300, random_state=0).fit(X, y)
 prox = ForestProximity(forest, "oob").fit(X, y)
 print(f"{N_FLIPPED} of {len(X):,} labels are wrong on purpose. Among the {N_SHOWN} highest")
 for convention in ("breiman", "raw"):

@@ -27,7 +27,7 @@ SAME, OWN = "#0072B2", "#D55E00"
 # as many as bring a gain.
 digits = load_digits()
 X, X_new, y, y_new = train_test_split(digits.data, digits.target, random_state=0)
-forest = RandomForestClassifier(200, random_state=0, n_jobs=-1).fit(X, y)
+forest = RandomForestClassifier(200, random_state=0).fit(X, y)
 prox = ForestProximity(forest, "uniform").fit(X, y)
 
 
