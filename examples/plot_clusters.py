@@ -49,8 +49,6 @@ kerf = ForestProximity(forest, "kerf").fit(X, told)
 kmeans = KMeans(10, n_init=4, random_state=0).fit(X)
 medoids = ProximityKMedoids(prox, n_clusters=10).fit(X, told)
 spectral = ProximitySpectralClustering(kerf, n_clusters=10, random_state=0).fit(X, told)
-# Set by hand, with the digits in sight. With min_samples as large as min_cluster_size, its
-# default, it finds two clusters, the labels that the forest was told; for clusters of 30, five.
 hdbscan = ProximityHDBSCAN(prox, min_cluster_size=20, min_samples=3).fit(X, told)
 found = {
     "k-means of the pixels": kmeans.labels_,
@@ -67,7 +65,7 @@ found = {
 
 
 def as_digits(digit, labels):
-    """Name clusters by digits, one to one, so that most images agree; noise stays -1."""
+    """Match each cluster to one digit, so that most images agree. Noise stays -1."""
     shared = contingency_matrix(digit, labels)[:, int((labels < 0).any()) :]
     digits, clusters = linear_sum_assignment(-shared)
     names = 10 + np.arange(shared.shape[1])  # clusters beyond the tenth
@@ -88,7 +86,7 @@ def draw(ax, points, colors, name, agree):
 
 
 def middles(points, labels):
-    """Return, for each label, the point of it that is nearest to the others in the median."""
+    """Return, for each label, its point that is nearest to the median of its points."""
     found = {}
     for label in np.unique(labels):
         own = points[labels == label]
@@ -103,7 +101,7 @@ def write(ax, place, text, color="black"):
 
 
 def apart(ax, points):
-    """Return places for images at points, in fractions of the Axes, no two over each other."""
+    """Return places for images near points, in fractions of the Axes, without overlap."""
     ax.autoscale_view()
     at = ax.transAxes.inverted().transform(ax.transData.transform(points))
     size = np.array([0.125, 0.085])

@@ -22,7 +22,7 @@ from leafkernel import ForestProximity
 from leafkernel.plots import plot_embedding
 from leafkernel.tasks import LeafEmbedding, medoids
 
-# "kerf" lets crowded leaves count less; with Breiman's own proximity, distances are 1 - p.
+# Under "kerf", large leaves count less. Under "uniform", distances are 1 - p.
 METHODS = {
     "Leaf PCA": ("kerf", {"method": "pca"}),
     "Classical scaling": ("uniform", {"method": "mds"}),
@@ -57,7 +57,7 @@ def color_of(digit):
 
 
 def beside(ax, points):
-    """Return places for images near points, in fractions of the Axes, no two over each other."""
+    """Return places for images near points, in fractions of the Axes, without overlap."""
     ax.margins(0.15)
     ax.autoscale_view()
     at = ax.transAxes.inverted().transform(ax.transData.transform(points))
@@ -87,7 +87,7 @@ def draw_digit(ax, pixels, point, color, at=None, zoom=1.6):
 
 
 def explain(ax, X, typical, accuracy):
-    """Say what is what, with the medoid of each digit as its legend."""
+    """Draw the legend: the medoid of each digit, and an explanation."""
     for digit, row in typical.items():
         at = (0.14 + 0.18 * (digit % 5), 0.78 - 0.2 * (digit // 5))
         draw_digit(ax, X[row], at, color_of(digit), zoom=3.4)

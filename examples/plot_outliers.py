@@ -45,7 +45,7 @@ for convention in ("breiman", "raw"):
 
 
 def draw(X, y, truth, scores, flipped, top):
-    """Scores by class with the wrong labels circled, beside the images that score highest."""
+    """Draw the scores by class, and the images with the highest scores."""
     figure = plt.figure(figsize=(13, 5.8), layout="constrained")
     left, right = figure.subfigures(1, 2, width_ratios=(1.15, 1))
     labels = np.array([f"{label}" for label in y])

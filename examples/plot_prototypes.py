@@ -52,7 +52,7 @@ print(f"the whole forest {forest.score(X_new, y_new):.1%}")
 
 
 def draw_accuracy(ax, same, own, n_shown, best):
-    """Accuracy against the number of prototypes, by both ways to choose how many a class gets."""
+    """Draw the accuracy against the number of prototypes, for both ways to choose it."""
     ax.axhline(best, color="0.5", linestyle="--", linewidth=1)
     ax.text(same[0, 0], best - 0.001, "the whole forest", color="0.35", va="top")
     ax.plot(*same.T, "o-", color=SAME, label="the same number for each digit")

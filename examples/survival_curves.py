@@ -20,7 +20,7 @@ COLORS = ("#4477aa", "#ee6677")
 
 
 def kaplan_meier(time, event, weights):
-    """Return the times of events and the weighted share of patients that outlive each."""
+    """Return the times of deaths, and the weighted share of patients who survive each."""
     at = np.unique(time[event & (weights > 0)])
     at_risk = np.array([weights[time >= t].sum() for t in at])
     dying = np.array([weights[(time == t) & event].sum() for t in at])
