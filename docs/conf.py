@@ -119,7 +119,7 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
     "back_to_top_button": True,
 }
-html_sidebars = {"index": [], "start": [], "theory": [], "faq": [], "glossary": []}
+html_sidebars = {"index": [], "start": [], "theory": []}
 
 # `python docs/build.py --links` asks the web; nothing else does.
 linkcheck_timeout = 20

@@ -39,9 +39,9 @@ left, digit = load_digits(return_X_y=True)
 right = left[np.random.default_rng(0).permutation(len(left))]
 images = np.concatenate([left.reshape(-1, 8, 8), right.reshape(-1, 8, 8)], axis=2)
 X, told = images.reshape(len(left), -1), digit >= 5
-forest = RandomForestClassifier(
-    300, min_samples_leaf=5, oob_score=True, random_state=0, n_jobs=-1
-).fit(X, told)
+forest = RandomForestClassifier(300, min_samples_leaf=5, oob_score=True, random_state=0).fit(
+    X, told
+)
 print(f"Out of bag, {forest.oob_score_:.1%} of the images get the right one of two labels.")
 prox = ForestProximity(forest, "uniform").fit(X, told)
 kerf = ForestProximity(forest, "kerf").fit(X, told)
@@ -49,8 +49,6 @@ kerf = ForestProximity(forest, "kerf").fit(X, told)
 kmeans = KMeans(10, n_init=4, random_state=0).fit(X)
 medoids = ProximityKMedoids(prox, n_clusters=10).fit(X, told)
 spectral = ProximitySpectralClustering(kerf, n_clusters=10, random_state=0).fit(X, told)
-# Set by hand, with the digits in sight. With min_samples as large as min_cluster_size, its
-# default, it finds two clusters, the labels that the forest was told; for clusters of 30, five.
 hdbscan = ProximityHDBSCAN(prox, min_cluster_size=20, min_samples=3).fit(X, told)
 found = {
     "k-means of the pixels": kmeans.labels_,
@@ -67,7 +65,7 @@ found = {
 
 
 def as_digits(digit, labels):
-    """Name clusters by digits, one to one, so that most images agree; noise stays -1."""
+    """Match each cluster to one digit, so that most images agree. Noise stays -1."""
     shared = contingency_matrix(digit, labels)[:, int((labels < 0).any()) :]
     digits, clusters = linear_sum_assignment(-shared)
     names = 10 + np.arange(shared.shape[1])  # clusters beyond the tenth
@@ -88,7 +86,7 @@ def draw(ax, points, colors, name, agree):
 
 
 def middles(points, labels):
-    """Return, for each label, the point of it that is nearest to the others in the median."""
+    """Return, for each label, its point that is nearest to the median of its points."""
     found = {}
     for label in np.unique(labels):
         own = points[labels == label]
@@ -103,7 +101,7 @@ def write(ax, place, text, color="black"):
 
 
 def apart(ax, points):
-    """Return places for images at points, in fractions of the Axes, no two over each other."""
+    """Return places for images near points, in fractions of the Axes, without overlap."""
     ax.autoscale_view()
     at = ax.transAxes.inverted().transform(ax.transData.transform(points))
     size = np.array([0.125, 0.085])

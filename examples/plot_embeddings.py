@@ -22,7 +22,7 @@ from leafkernel import ForestProximity
 from leafkernel.plots import plot_embedding
 from leafkernel.tasks import LeafEmbedding, medoids
 
-# "kerf" lets crowded leaves count less; with Breiman's own proximity, distances are 1 - p.
+# Under "kerf", large leaves count less. Under "uniform", distances are 1 - p.
 METHODS = {
     "Leaf PCA": ("kerf", {"method": "pca"}),
     "Classical scaling": ("uniform", {"method": "mds"}),
@@ -41,7 +41,7 @@ if find_spec("umap") is None:
 # finds a typical image of each digit.
 digits = load_digits()
 X, X_new, y, y_new = train_test_split(digits.data, digits.target, random_state=0)
-forest = RandomForestClassifier(200, random_state=0, n_jobs=-1).fit(X, y)
+forest = RandomForestClassifier(200, random_state=0).fit(X, y)
 kernels = {scheme: ForestProximity(forest, scheme).fit(X, y) for scheme in ("kerf", "uniform")}
 typical = medoids(kernels["uniform"], y)
 print(f"The forest itself gets {forest.score(X_new, y_new):.1%} of the new digits right.")
@@ -57,7 +57,7 @@ def color_of(digit):
 
 
 def beside(ax, points):
-    """Return places for images near points, in fractions of the Axes, no two over each other."""
+    """Return places for images near points, in fractions of the Axes, without overlap."""
     ax.margins(0.15)
     ax.autoscale_view()
     at = ax.transAxes.inverted().transform(ax.transData.transform(points))
@@ -87,7 +87,7 @@ def draw_digit(ax, pixels, point, color, at=None, zoom=1.6):
 
 
 def explain(ax, X, typical, accuracy):
-    """Say what is what, with the medoid of each digit as its legend."""
+    """Draw the legend: the medoid of each digit, and an explanation."""
     for digit, row in typical.items():
         at = (0.14 + 0.18 * (digit % 5), 0.78 - 0.2 * (digit // 5))
         draw_digit(ax, X[row], at, color_of(digit), zoom=3.4)

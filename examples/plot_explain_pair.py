@@ -29,12 +29,11 @@ X, X_new, y, _ = train_test_split(
 forest = RandomForestClassifier(500, random_state=0).fit(X, y)
 prox = ForestProximity(forest, weight_scheme="gap").fit(X, y)
 
-# A tumor that the forest calls malignant, but not without a doubt.
 chances = forest.predict_proba(X_new)[:, list(forest.classes_).index("malignant")]
 tumor = X_new.iloc[[int(np.argmin(np.abs(chances - 0.85)))]]
 print(explain_prediction(prox, tumor, n=5), end="\n\n")
 
-# The training row that counts most for that, and the benign one that counts most against it.
+# The malignant and the benign training row with the largest shares.
 similarity = prox.proximity(tumor).toarray()[0]
 like = int(np.argmax(np.where(y == "malignant", similarity, -1)))
 unlike = int(np.argmax(np.where(y == "benign", similarity, -1)))
@@ -52,7 +51,7 @@ print(f"And like row {names[1]}, which is benign, or not\n{apart}\n")
 
 
 def draw(X, tumor, like, unlike):
-    """Bars of what decides beside where both tumors lie, for a pair alike and a pair apart."""
+    """Draw the deciding features of both pairs, and the values of both tumors."""
     _, axes = plt.subplots(
         2, 2, figsize=(12, 8), width_ratios=(1, 2), layout="constrained", sharey="row"
     )
@@ -107,13 +106,13 @@ def title(axis, text, explained):
 
 
 def rank(X, feature, value):
-    """The share of training tumors with a smaller value, ties halved."""
+    """Return the share of training tumors with a smaller value; ties count half."""
     column = np.sort(X.iloc[:, feature])
     return np.mean([np.searchsorted(column, value, side) for side in ("left", "right")]) / len(X)
 
 
 def write(axis, at, place, end, side):
-    """Name the end of an interval, where it has one."""
+    """Write the end of an interval, if it is finite."""
     if np.isfinite(end):
         shift = -0.008 if side == "right" else 0.008
         axis.text(at + shift, place, f"{end:.4g}", va="center", ha=side, fontsize=8, color="0.35")

@@ -26,9 +26,8 @@ SCHEMES = {
 # first principal component of the leaves.
 wine = load_wine()
 X, y = wine.data, wine.target_names[wine.target]
-forest = RandomForestClassifier(500, random_state=0, n_jobs=-1).fit(X, y)
+forest = RandomForestClassifier(500, random_state=0).fit(X, y)
 
-# One order for all: by class, and in it along the first principal component of the leaves.
 first = LeafPCA(forest, n_components=1, random_state=0).fit_transform(X, y)[:, 0]
 order = np.lexsort([first, y])
 

@@ -55,7 +55,7 @@ pictures["the truth"] = X
 
 
 def draw(pictures, shown, hidden):
-    """Draw a row of images for each way to fill them in, the hidden patch framed."""
+    """Draw a row of images for each imputer, with a frame around the hidden patch."""
     figure, axes = plt.subplots(
         len(pictures),
         len(shown),
@@ -77,7 +77,7 @@ def draw(pictures, shown, hidden):
     plt.show()
 
 
-# Of each digit the image, of the first hundred, that has lost most ink.
+# For each digit: among its first hundred images, the one that lost the most ink.
 ink = np.where(hidden, X, 0).sum(axis=1)
 shown = []
 for digit in range(10):

@@ -21,7 +21,7 @@ PLAIN, CALIBRATED, POINTS = "#E69F00", "#0072B2", "0.35"
 
 
 def sample(n, rng):
-    """Noise that grows and turns lopsided along x, and three columns that say nothing."""
+    """Return data with skewed noise that grows along x, and three irrelevant columns."""
     x = rng.uniform(0, 10, n)
     noise = (0.2 + 0.12 * x) * (rng.gamma(2, 1, n) - 2)
     return np.column_stack([x, rng.normal(size=(n, 3))]), np.sin(x) + 0.3 * x + noise
@@ -37,7 +37,7 @@ def covers(interval, y):
 rng = np.random.default_rng(0)
 X, y = sample(1500, rng)
 X_new, y_new = sample(4000, rng)
-forest = RandomForestRegressor(300, min_samples_leaf=2, random_state=0, n_jobs=-1).fit(X, y)
+forest = RandomForestRegressor(300, min_samples_leaf=2, random_state=0).fit(X, y)
 prox = ForestProximity(forest, "gap").fit(X, y)
 
 covered, widths = [], []
@@ -45,7 +45,7 @@ for coverage in COVERAGES:
     model = ProximityRegressor(prox).fit(X, y)
     tail = (1 - coverage) / 2
     plain = model.predict_quantiles(X_new, (tail, 1 - tail))
-    # Calibrated on the training samples by their out-of-bag trees: none has to be held out.
+    # Calibrated on the training samples, out of bag: no samples have to be held out.
     calibrated = model.predict_interval(X_new, coverage=coverage)
     if coverage == SHOWN:
         shown = plain, calibrated
@@ -61,7 +61,7 @@ for coverage in COVERAGES:
 
 
 def draw_intervals(ax, x, y, plain, calibrated):
-    """Some new samples with both intervals."""
+    """Draw some new samples with both intervals."""
     some = np.argsort(x)[::40]
     ax.vlines(
         x[some], *plain[some].T, color=PLAIN, linewidth=4, alpha=0.45, label="plain quantiles"
@@ -80,7 +80,7 @@ def draw_intervals(ax, x, y, plain, calibrated):
 
 
 def draw_coverage(ax, covered, n):
-    """Coverage of new samples against what was asked for, with the spread of chance."""
+    """Draw the measured coverage against the requested one, with two standard errors."""
     asked = np.array(COVERAGES)
     ax.axline((0.5, 0.5), slope=1, color="0.6", linewidth=1, label="as asked for")
     for column, color, label in ((0, PLAIN, "plain quantiles"), (1, CALIBRATED, "calibrated")):

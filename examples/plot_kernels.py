@@ -33,12 +33,12 @@ NOISE = 0.3
 
 
 def truth(x):
-    """Three jumps, then a slope."""
+    """Return a function with three jumps and a slope."""
     return np.select([x < 2, x < 5, x < 6.5], [0, 4, -2], 3 - 1.2 * (x - 6.5))
 
 
 def processes(above, below):
-    """One Gaussian process with a smooth covariance, and one with a forest's."""
+    """Compare a Gaussian process with an RBF kernel and one with a forest kernel."""
     rng = np.random.default_rng(0)
     x, x_new = rng.uniform(0, 10, 200), rng.uniform(0, 10, 5000)
     y, y_new = (truth(at) + NOISE * rng.normal(size=len(at)) for at in (x, x_new))
@@ -47,8 +47,8 @@ def processes(above, below):
     def process(kernel):
         return GaussianProcessRegressor(kernel, normalize_y=True)
 
-    # The forest learns from one half what is alike, the process from the other half what is there:
-    # a forest that has seen the same targets would make it too sure of itself.
+    # The forest learns the similarity from one half of the data, and the process is fitted on the
+    # other half. If both saw the same targets, the bands would be too narrow.
     forest = RandomForestRegressor(300, min_samples_leaf=10, random_state=0)
     prox = ForestProximity(forest, "uniform").fit(X[:100], y[:100])
     models = {
@@ -88,7 +88,7 @@ def processes(above, below):
 
 
 def classifiers(ax):
-    """Cross-validated accuracy on several tables, all with default settings."""
+    """Draw the cross-validated accuracy on several data sets, with default settings."""
     hard = make_classification(
         600, 50, n_informative=5, n_clusters_per_class=3, class_sep=1.5, random_state=0
     )

@@ -33,7 +33,7 @@ trust, right, votes = [], [], []
 folds = RepeatedStratifiedKFold(n_splits=5, n_repeats=3, random_state=0)
 for turn, (old, new) in enumerate(folds.split(table, labels)):
     X, X_new, y, y_new = table[old], table[new], labels[old], labels[new]
-    forest = RandomForestClassifier(150, random_state=0, n_jobs=-1).fit(X, y)
+    forest = RandomForestClassifier(150, random_state=0).fit(X, y)
     prox = ForestProximity(forest, "gap").fit(X, y)
     trust.append(trust_scores(prox, X_new))
     right.append(forest.predict(X_new) == y_new)
@@ -58,7 +58,7 @@ print(note)
 
 
 def draw_trust(ax, trust, right, note):
-    """Share of wrong predictions by trust."""
+    """Draw the share of wrong predictions by trust."""
     bins = np.digitize(trust, EDGES[1:-1])
     n = np.bincount(bins)
     wrong = np.bincount(bins, ~right)
@@ -93,7 +93,7 @@ ax = plot_neighbors(
     prox, X, y, x=tumor, n_neighbors=12, n_features=7, feature_names=data.feature_names,
     importance=local_importance(prox, tumor)[0], ax=left.subplots(),
 )  # fmt: skip
-# Out of bag, these shares are the forest's own.
+# With "gap", these shares are the forest's out-of-bag probabilities.
 names, codes = np.unique(y, return_inverse=True)
 wrong = names[prox.weighted_average(np.eye(len(names))[codes]).argmax(axis=1)] != y
 bars = ax.child_axes[0]

@@ -29,7 +29,7 @@ flipped = rng.choice(len(X), N_FLIPPED, replace=False)
 y = truth.copy()
 y[flipped] = (truth[flipped] + rng.integers(1, 10, N_FLIPPED)) % 10
 
-forest = RandomForestClassifier(300, random_state=0, n_jobs=-1).fit(X, y)
+forest = RandomForestClassifier(300, random_state=0).fit(X, y)
 prox = ForestProximity(forest, "oob").fit(X, y)
 print(f"{N_FLIPPED} of {len(X):,} labels are wrong on purpose. Among the {N_SHOWN} highest")
 for convention in ("breiman", "raw"):
@@ -45,7 +45,7 @@ for convention in ("breiman", "raw"):
 
 
 def draw(X, y, truth, scores, flipped, top):
-    """Scores by class with the wrong labels circled, beside the images that score highest."""
+    """Draw the scores by class, and the images with the highest scores."""
     figure = plt.figure(figsize=(13, 5.8), layout="constrained")
     left, right = figure.subfigures(1, 2, width_ratios=(1.15, 1))
     labels = np.array([f"{label}" for label in y])

@@ -27,7 +27,7 @@ SAME, OWN = "#0072B2", "#D55E00"
 # as many as bring a gain.
 digits = load_digits()
 X, X_new, y, y_new = train_test_split(digits.data, digits.target, random_state=0)
-forest = RandomForestClassifier(200, random_state=0, n_jobs=-1).fit(X, y)
+forest = RandomForestClassifier(200, random_state=0).fit(X, y)
 prox = ForestProximity(forest, "uniform").fit(X, y)
 
 
@@ -52,7 +52,7 @@ print(f"the whole forest {forest.score(X_new, y_new):.1%}")
 
 
 def draw_accuracy(ax, same, own, n_shown, best):
-    """Accuracy against the number of prototypes, by both ways to choose how many a class gets."""
+    """Draw the accuracy against the number of prototypes, for both ways to choose it."""
     ax.axhline(best, color="0.5", linestyle="--", linewidth=1)
     ax.text(same[0, 0], best - 0.001, "the whole forest", color="0.35", va="top")
     ax.plot(*same.T, "o-", color=SAME, label="the same number for each digit")

@@ -27,7 +27,6 @@ X, X_new, y, y_new = train_test_split(data.data, data.target, test_size=0.25, ra
 forest = RandomForestClassifier(500, oob_score=True, random_state=0).fit(X, y)
 prox = ForestProximity(forest, weight_scheme="gap").fit(X, y)
 
-# Which training rows made this prediction? Take the wine that the forest is least sure of.
 shares = prox.weighted_average(np.eye(3)[y], X_new)
 sample = int(np.argmin(shares.max(axis=1)))
 similarity, neighbors = prox.kneighbors(X_new[[sample]], n_neighbors=5)
@@ -59,10 +58,10 @@ print(f"\n{prox.forecast()}")
 
 
 def draw(forest, X, y, X_new, y_new, sample, neighbors, names):
-    """Embed all wines by the leading eigenvectors of a kernel, and show the kernel itself."""
+    """Draw the wines by the leading eigenvectors of a kernel, and the matrix of shares."""
     kernel = ForestProximity(forest, weight_scheme="kerf").fit(X, y)
     values, vectors = eigsh(kernel.operator(), k=3, v0=np.ones(len(X), dtype=np.float32))
-    # The first eigenvector is constant (rows sum to one); new rows by the Nyström formula.
+    # Rows sum to one, so the first eigenvector is constant. The Nyström formula places new rows.
     axes = (vectors / np.sqrt(values))[:, [1, 0]]
     points, points_new = kernel.operator() @ axes, kernel.operator(X_new) @ axes
 

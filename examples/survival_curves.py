@@ -20,7 +20,7 @@ COLORS = ("#4477aa", "#ee6677")
 
 
 def kaplan_meier(time, event, weights):
-    """Return the times of events and the weighted share of patients that outlive each."""
+    """Return the times of deaths, and the weighted share of patients who survive each."""
     at = np.unique(time[event & (weights > 0)])
     at_risk = np.array([weights[time >= t].sum() for t in at])
     dying = np.array([weights[(time == t) & event].sum() for t in at])
@@ -35,7 +35,7 @@ X = OneHotEncoder().fit_transform(table)
 X, X_new, y, _ = train_test_split(X, y, test_size=0.25, random_state=0)
 event, time = y["Status"], y["Survival_in_days"]
 forest = RandomSurvivalForest(500, min_samples_leaf=8, random_state=0).fit(X, y)
-prox = ForestProximity(forest, "gap", n_jobs=-1).fit(X, y)
+prox = ForestProximity(forest, "gap").fit(X, y)
 P = prox.proximity(X_new).toarray()
 
 score = X_new["Karnofsky_score"].to_numpy()

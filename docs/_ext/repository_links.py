@@ -20,7 +20,8 @@ def adapt(app, docname, source):
             return f"[{text}]({'../' * depth}gallery/{path[len('examples/') : -3]}.rst)"
         return text
 
-    source[0] = outside.sub(on_site, source[0])
+    # Doctest needs the empty line at the end of a block; readers do not.
+    source[0] = outside.sub(on_site, source[0]).replace("\n\n```\n", "\n```\n")
 
 
 def adapt_included(app, path, docname, source):
