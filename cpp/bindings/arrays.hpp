@@ -1,4 +1,4 @@
-// NumPy arrays as views on the way in, owned memory on the way out, and signals in between.
+// Conversion between NumPy arrays and views or buffers, and handling of Python signals.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -24,9 +24,9 @@ using Array = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Table = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-// Reads arrays from the attributes of Python objects and keeps them alive: an attribute may be a
-// property that makes a new array each time. The conversion is strict: a wrong dtype or layout is an
-// error of the caller, never a silent copy.
+// Reads arrays from the attributes of Python objects and keeps them alive, because a property may
+// create a new array on each access. A wrong dtype or layout is an error; arrays are never copied
+// silently.
 class Arrays {
 public:
     // Keeps any Python object alive.
@@ -44,7 +44,7 @@ public:
         return view<T>(owner.attr(name), name);
     }
 
-    // An array of an element type that is known only here.
+    // Reads an array whose element type is one of several.
     template <class... T, class Visit>
     void visit(const nb::object& value, const char* name, Visit&& visit) {
         const bool found =
@@ -52,7 +52,7 @@ public:
         if (!found) wrong_type(name);
     }
 
-    // A table (rows, columns); columns is left as it is for None.
+    // Reads a 2D array. n_columns does not change if the attribute is None.
     template <class T>
     std::span<const T> table(const nb::object& owner, const char* name, Offset& n_columns) {
         const nb::object value = owner.attr(name);
@@ -75,11 +75,11 @@ private:
         throw nb::type_error((std::string(name) + " has the wrong dtype or layout").c_str());
     }
 
-    std::vector<nb::ndarray<nb::ro>> buffers_;  // not their owners, which may let go of the memory
+    std::vector<nb::ndarray<nb::ro>> buffers_;  // these hold the memory itself
     std::vector<nb::object> objects_;
 };
 
-// Weights in the type that they were given in; None where all are one.
+// Reads weights in their own type. None means that all are one.
 inline EntryWeights read_weights(Arrays& arrays, const nb::object& value, const char* name) {
     EntryWeights weights;
     if (value.is_none()) return weights;
@@ -91,7 +91,7 @@ inline EntryWeights read_weights(Arrays& arrays, const nb::object& value, const 
     return weights;
 }
 
-// Lets Python handle its signals (Ctrl-C raises here) and hear of the progress.
+// Returns a monitor that lets Python handle signals (Ctrl-C raises here) and reports progress.
 inline Monitor make_monitor(nb::object on_progress) {
     return [on_progress = std::move(on_progress)](Offset rows_done) {
         const nb::gil_scoped_acquire gil;
@@ -100,7 +100,7 @@ inline Monitor make_monitor(nb::object on_progress) {
     };
 }
 
-// An array on its way to Python.
+// Converts a buffer to a NumPy array that owns the memory.
 template <class T>
 nb::object to_numpy(Buffer<T> data, std::initializer_list<std::size_t> shape) {
     T* pointer = data.release();
@@ -114,7 +114,7 @@ nb::object to_numpy(Buffer<T> data) {
     return to_numpy(std::move(data), {size});
 }
 
-// The same for an array that others read by its address: nobody may write to it.
+// Converts a buffer to a read-only NumPy array, because the core keeps pointers to it.
 template <class T>
 nb::object to_locked_numpy(Buffer<T> data) {
     nb::object array = to_numpy(std::move(data));
@@ -122,7 +122,7 @@ nb::object to_locked_numpy(Buffer<T> data) {
     return array;
 }
 
-// Whether nobody can write to an array, nor to an array that it is a view of.
+// Whether an array and all arrays that it is a view of are read-only.
 inline bool is_locked(nb::object array) {
     const nb::object kind = nb::module_::import_("numpy").attr("ndarray");
     for (; nb::isinstance(array, kind); array = array.attr("base")) {
@@ -131,18 +131,18 @@ inline bool is_locked(nb::object array) {
     return true;
 }
 
-// A read-only array with the same entries. Shared if it is read-only already, else a copy: what has
-// been checked must not change. None stays None.
+// Returns a read-only array with the same entries. An array that is read-only already is shared; others
+// are copied, because checked data must not change. None stays None.
 inline nb::object locked(const nb::object& array) {
     if (array.is_none()) return array;
     const nb::object numpy = nb::module_::import_("numpy").attr("asarray")(array);
     if (is_locked(numpy)) return numpy;
     const nb::object copy = numpy.attr("copy")();
     copy.attr("setflags")(nb::arg("write") = false);
-    return copy.attr("view")();  // which, unlike the copy itself, cannot be unlocked
+    return copy.attr("view")();  // a view cannot be made writable again, unlike the copy itself
 }
 
-// The same for an array that was just unpickled, so that nobody else has it: it is not copied.
+// Makes a newly unpickled array read-only. No other code holds it, so no copy is needed.
 inline nb::object locked_in_place(const nb::object& array) {
     if (!array.is_none() && nb::hasattr(array, "setflags")) {
         array.attr("setflags")(nb::arg("write") = false);

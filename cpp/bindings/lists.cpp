@@ -1,4 +1,4 @@
-// Leaves of samples to samples of leaves.
+// Bindings for incidences and leaf lists.
 #include "lists.hpp"
 
 #include "arrays.hpp"
@@ -10,7 +10,7 @@ namespace leafkernel::bindings {
 
 namespace {
 
-// (entries, weights) of each leaf; weights is None where the rows have none.
+// Returns (entries, weights) of each leaf. `weights` is None if the rows have none.
 nb::tuple masses(const nb::object& source, int n_threads) {
     Arrays arrays;
     const WeighedRows rows = read_rows(arrays, source);
@@ -67,7 +67,7 @@ HeldLists list_by_leaf(const nb::object& source, const Array<SampleId>& sample_a
     return list_as<double>(rows, order, n_threads);
 }
 
-// Which columns rows have, from arrays that anyone may have made.
+// Creates an incidence from untrusted arrays.
 void make_incidence(HeldIncidence* incidence, const nb::object& columns, const nb::object& first,
                     const nb::object& offsets, int n_threads) {
     HeldIncidence made(locked(columns), locked(first), locked(offsets));
@@ -79,17 +79,17 @@ void make_incidence(HeldIncidence* incidence, const nb::object& columns, const n
     new (incidence) HeldIncidence(std::move(made));
 }
 
-// Rows [begin, end) of rows that have been checked.
+// Returns the rows [begin, end) of an incidence that was checked before.
 HeldIncidence some_rows(const HeldIncidence& incidence, Offset begin, Offset end) {
-    require(incidence.offsets.is_none(), "these rows have no table");
-    require(0 <= begin && begin <= end && end <= incidence.view.n_rows, "there are no such rows");
+    require(incidence.offsets.is_none(), "only rows with one column per group can be sliced");
+    require(0 <= begin && begin <= end && end <= incidence.view.n_rows, "the range of rows is invalid");
     const nb::object rows = nb::slice(nb::int_(begin), nb::int_(end), nb::none());
     HeldIncidence some(incidence.columns[rows], incidence.first, incidence.offsets);
     some.view.longest = incidence.view.longest;
     return some;
 }
 
-// Lists from arrays that anyone may have made.
+// Creates lists from untrusted arrays.
 void make_lists(HeldLists* lists, const nb::object& offsets, const nb::object& members,
                 const nb::object& weights, const nb::object& sample_at) {
     HeldLists made(locked(offsets), locked(members), locked(weights), locked(sample_at));
@@ -97,7 +97,7 @@ void make_lists(HeldLists* lists, const nb::object& offsets, const nb::object& m
     new (lists) HeldLists(std::move(made));
 }
 
-// The same lists under other numbers of the samples.
+// Returns the same lists with renumbered samples.
 HeldLists with_samples(const HeldLists& lists, const nb::object& sample_at) {
     HeldLists renumbered(lists.offsets, lists.members, lists.weights, locked(sample_at));
     require_size(renumbered.view.sample_at.size(), lists.view.sample_at.size(), "sample_at");
@@ -105,7 +105,8 @@ HeldLists with_samples(const HeldLists& lists, const nb::object& sample_at) {
     return renumbered;
 }
 
-// How often each tree drew each sample, (n_samples, n_trees); None where a count exceeds a byte.
+// Returns how often each tree drew each sample, (n_samples, n_trees), or None if a count exceeds a
+// byte.
 nb::object draws_of(const nb::list& trees, Offset n_samples, int n_threads) {
     std::vector<Array<std::int32_t>> arrays;
     std::vector<std::span<const std::int32_t>> draws;
@@ -126,7 +127,7 @@ nb::object draws_of(const nb::list& trees, Offset n_samples, int n_threads) {
     return to_numpy(std::move(counts), {static_cast<std::size_t>(n_samples), draws.size()});
 }
 
-// The same from the seeds of the trees, each of which drew so many samples with replacement.
+// Does the same from the seeds of the trees, each of which drew n_draws samples with replacement.
 nb::object seeded_draws_of(const Array<std::uint32_t>& seeds, Offset n_samples, Offset n_draws,
                            int n_threads) {
     require(n_samples >= 0 && n_samples <= std::numeric_limits<SampleId>::max(),
@@ -144,7 +145,7 @@ nb::object seeded_draws_of(const Array<std::uint32_t>& seeds, Offset n_samples, 
     return to_numpy(std::move(counts), {static_cast<std::size_t>(n_samples), seeds.size()});
 }
 
-// Which entries of a table are zero, in the shape of the table.
+// Returns which entries of a table are zero, in the shape of the table.
 nb::object zeros_of(const Table<std::uint8_t>& table, int n_threads) {
     const auto n_entries = static_cast<Offset>(table.size());
     Buffer<bool> zeros(n_entries);
@@ -160,7 +161,7 @@ nb::object zeros_of(const Table<std::uint8_t>& table, int n_threads) {
     return to_numpy(std::move(zeros), {table.shape(0), table.shape(1)});
 }
 
-// How many flags of each row of a table are set, (n_rows, 1).
+// Returns the number of set flags in each row of a table, (n_rows, 1).
 nb::object flags_of(const Table<bool>& table, int n_threads) {
     const auto n_rows = static_cast<Offset>(table.shape(0)),
                width = static_cast<Offset>(table.shape(1));
@@ -183,7 +184,7 @@ nb::object flags_of(const Table<bool>& table, int n_threads) {
     return to_numpy(std::move(counts), {table.shape(0), std::size_t{1}});
 }
 
-// The order of rows by their first column, and of equal ones by their number.
+// Returns the order of rows by their first column. Ties are ordered by row number.
 nb::object locality_order_of(const HeldIncidence& incidence) {
     Buffer<Offset> order(incidence.view.n_rows);
     {
@@ -208,7 +209,7 @@ void register_lists(nb::module_& module) {
                  return nb::make_tuple(held.columns, held.first, held.offsets);
              })
         .def("__setstate__", [](HeldIncidence& held, const nb::tuple& state) {
-            if (state.size() != 3) throw nb::value_error("this is not the state of an incidence");
+            if (state.size() != 3) throw nb::value_error("invalid pickle of an incidence");
             make_incidence(&held, locked_in_place(state[0]), locked_in_place(state[1]),
                            locked_in_place(state[2]), 1);
         });
@@ -227,7 +228,7 @@ void register_lists(nb::module_& module) {
                  return nb::make_tuple(lists.offsets, lists.members, lists.weights, lists.sample_at);
              })
         .def("__setstate__", [](HeldLists& lists, const nb::tuple& state) {
-            if (state.size() != 4) throw nb::value_error("this is not the state of leaf lists");
+            if (state.size() != 4) throw nb::value_error("invalid pickle of leaf lists");
             make_lists(&lists, locked_in_place(state[0]), locked_in_place(state[1]),
                        locked_in_place(state[2]), locked_in_place(state[3]));
         });

@@ -1,5 +1,5 @@
-// Incidences and lists as Python objects: checked once when they are made, and read by every product
-// after that.
+// Incidences and lists as Python objects. They are checked once, when they are created, and used by
+// many products.
 #pragma once
 
 #include "arrays.hpp"
@@ -8,7 +8,7 @@
 namespace leafkernel::bindings {
 
 struct HeldIncidence {
-    // The arrays as Python sees them, which keep the memory alive.
+    // The Python arrays, which keep the memory alive.
     nb::object columns, first, offsets;
     Incidence view;
     Arrays arrays;
@@ -36,7 +36,7 @@ struct HeldIncidence {
 };
 
 struct HeldLists {
-    // The arrays as Python sees them, which keep the memory alive.
+    // The Python arrays, which keep the memory alive.
     nb::object offsets, members, weights, sample_at;
     LeafLists view;
     Arrays arrays;
@@ -53,7 +53,7 @@ struct HeldLists {
     }
 };
 
-// Rows and their weights, from an object with `incidence`, `present`, `weights` and `by_row`.
+// Reads rows and their weights from an object with `incidence`, `present`, `weights` and `by_row`.
 inline WeighedRows read_rows(Arrays& arrays, const nb::object& source) {
     WeighedRows rows;
     const nb::object ids = source.attr("incidence").attr("ids");
@@ -66,7 +66,7 @@ inline WeighedRows read_rows(Arrays& arrays, const nb::object& source) {
     return rows;
 }
 
-// What the native engine prepares of an index, and keeps.
+// The data that the native engine keeps for an index.
 struct HeldIndex {
     nb::object lists, by_place;
     LeafIndex view;
@@ -81,7 +81,7 @@ struct HeldIndex {
         view.rows = read_rows(arrays, rows);
         require(view.rows.n_rows() == view.n_samples() &&
                     view.rows.incidence.n_columns() == view.n_leaves(),
-                "the rows are not those that are listed");
+                "rows and lists differ in samples or leaves");
     }
 };
 

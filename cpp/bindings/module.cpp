@@ -1,10 +1,10 @@
-// The border to Python: arrays in, arrays out. No algorithm lives on this side of it.
+// The Python module. It converts arrays and contains no algorithms.
 #include "arrays.hpp"
 
 namespace nb = nanobind;
 
 NB_MODULE(_native, module) {
-    // A program may end while it still holds a fitted kernel: that is no leak.
+    // A fitted kernel may be alive when the interpreter exits. This is not a leak.
     nb::set_leak_warnings(false);
     module.doc() = "Compiled core of leafkernel: arrays in, arrays out.";
     leafkernel::bindings::register_lists(module);

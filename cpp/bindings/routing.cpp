@@ -1,4 +1,4 @@
-// Trees to packed nodes, and samples to leaves.
+// Bindings for packing trees and routing samples to leaves.
 #include "arrays.hpp"
 #include "leafkernel/draws.hpp"
 #include "leafkernel/route.hpp"
@@ -7,9 +7,9 @@ namespace leafkernel::bindings {
 
 namespace {
 
-// Packed trees as a Python object: checked once when it is made, and walked by every call after that.
+// Packed trees as a Python object. They are checked once, when the object is created.
 struct HeldTrees {
-    // The arrays as Python sees them, which keep the memory alive.
+    // The Python arrays, which keep the memory alive.
     nb::object nodes, missing_go_left, leaf_of_node, tree_offsets, leaf_offsets;
     Offset n_features;
     RouteTable view;
@@ -32,7 +32,7 @@ struct HeldTrees {
     }
 };
 
-// Packed trees from arrays that anyone may have made.
+// Creates packed trees from untrusted arrays.
 void make_trees(HeldTrees* trees, const nb::object& nodes, const nb::object& missing_go_left,
                 const nb::object& leaf_of_node, const nb::object& tree_offsets,
                 const nb::object& leaf_offsets, int left_bits, Offset n_features) {
@@ -42,7 +42,7 @@ void make_trees(HeldTrees* trees, const nb::object& nodes, const nb::object& mis
     new (trees) HeldTrees(std::move(made));
 }
 
-// An array over the nodes of a tree, as scikit-learn keeps it: a strided view of its node table.
+// An array over the nodes of a tree. In scikit-learn, it is a strided view of the node table.
 template <class T>
 struct NodeArray {
     nb::ndarray<const T, nb::ndim<1>, nb::device::cpu> array;
@@ -56,8 +56,8 @@ struct NodeArray {
     auto operator()(Offset node) const { return array.data()[node * array.stride(0)]; }
 };
 
-// Packs trees, each an object with the arrays of scikit-learn's Tree; None where the number of a
-// feature and of a node do not fit in 32 bits together.
+// Packs trees, given as objects with the arrays of scikit-learn's Tree. Returns None if a feature
+// number and a node number do not fit in 32 bits together.
 nb::object pack_trees(const nb::list& trees, Offset n_features, int n_threads) {
     struct Tree {
         NodeArray<std::int64_t> left, right, feature;
@@ -98,7 +98,7 @@ nb::object pack_trees(const nb::list& trees, Offset n_features, int n_threads) {
             return [&](Offset t, Offset, const auto&) {
                 const Offset first = tree_offsets[t];
                 const Tree& tree = arrays[static_cast<std::size_t>(t)];
-                // Trees that do not fit are packed too: it is what checks them.
+                // Trees that do not fit are packed too, because packing checks them.
                 leaf_offsets[t + 1] = pack_tree(
                     tree_offsets[t + 1] - first, n_features, tree.left, tree.right, tree.feature,
                     tree.threshold, tree.missing, left_bits, nodes.data() + first,
@@ -114,8 +114,8 @@ nb::object pack_trees(const nb::list& trees, Offset n_features, int n_threads) {
                   to_locked_numpy(std::move(leaf_offsets)), left_bits, n_features));
 }
 
-// The first tree, of objects with the arrays of scikit-learn's Tree, whose leaves recorded other in-bag
-// weights than these; -1 where all agree.
+// Returns the first tree whose recorded leaf weights differ from the given in-bag weights, or -1 if all
+// agree. Trees have the arrays of scikit-learn's Tree.
 Offset find_other_masses(const nb::list& trees, const Array<double>& masses,
                          const Array<Offset>& leaf_offsets, int n_threads) {
     struct Tree {
@@ -210,7 +210,7 @@ void register_routing(nb::module_& module) {
                                        trees.n_features);
              })
         .def("__setstate__", [](HeldTrees& trees, const nb::tuple& state) {
-            if (state.size() != 7) throw nb::value_error("this is not the state of packed trees");
+            if (state.size() != 7) throw nb::value_error("invalid pickle of packed trees");
             make_trees(&trees, state[0], state[1], state[2], state[3], state[4],
                        nb::cast<int>(state[5]), nb::cast<Offset>(state[6]));
         });

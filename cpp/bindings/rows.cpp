@@ -1,4 +1,4 @@
-// Products to rows, neighbors, sums and counts.
+// Bindings that compute rows, neighbors, sums and counts of a product.
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ constexpr const char* compiler = "GCC " __VERSION__;
 constexpr const char* compiler = "other";
 #endif
 
-// A product, and the arrays that it reads.
+// A product and the arrays that it reads.
 struct HeldProduct {
     Product view;
     Arrays arrays;
@@ -38,7 +38,7 @@ HeldProduct read_product(const nb::object& source, const HeldIndex& index) {
     product.reference = index.view;
     product.by_leaf = arrays.attribute<double>(source, "by_leaf");
     product.scale = nb::cast<double>(source.attr("scale"));
-    // These lead to rows and places, and Python runs while they are read.
+    // These are used as indices while Python code runs, so they must not change after the check.
     product.row_order = arrays.view<Offset>(locked(source.attr("row_order")), "row_order");
     product.own = arrays.view<SampleId>(locked(source.attr("own")), "own");
     product.diagonal = arrays.attribute<double>(source, "diagonal");
@@ -51,13 +51,13 @@ HeldProduct read_product(const nb::object& source, const HeldIndex& index) {
     return held;
 }
 
-// Calls visit with a zero of the type that the result is to have.
+// Calls visit with a zero of the result type.
 template <class Visit>
 auto in_type_of(const nb::object& source, Visit&& visit) {
     return nb::cast<int>(source.attr("dtype").attr("itemsize")) == 8 ? visit(double{}) : visit(float{});
 }
 
-// SciPy wants one integer type for offsets and columns.
+// SciPy requires the same integer type for offsets and columns.
 template <class Index, class From>
 Buffer<Index> as_index(Buffer<From> from) {
     if constexpr (std::is_same_v<Index, From>) {
@@ -107,7 +107,8 @@ nb::tuple nearest_of(const nb::object& source, const HeldIndex& index, Offset k,
     const Product& product = held.view;
     const bool has_own = std::ranges::any_of(product.own, [](SampleId place) { return place >= 0; });
     const Offset available = product.reference.n_samples() - (has_own ? 1 : 0);
-    if (k < 0 || k > available) throw std::invalid_argument("k is larger than what exists");
+    if (k < 0 || k > available)
+        throw std::invalid_argument("k must be between 0 and the number of other samples");
     const Monitor monitor = make_monitor(on_progress);
     const Offset n_rows = product.query.n_rows();
     return in_type_of(source, [&](auto zero) {
@@ -125,10 +126,10 @@ nb::tuple nearest_of(const nb::object& source, const HeldIndex& index, Offset k,
     });
 }
 
-// More would not fit in memory with a single row, and sizes would overflow.
+// With more columns, not even one row would fit in memory, and sizes would overflow.
 constexpr std::size_t most_columns = std::numeric_limits<std::int32_t>::max();
 
-// What a function of (values, n_columns, out) makes of a dense V.
+// Returns the result of compute(values, n_columns, out) for a dense V.
 template <class Compute>
 nb::object times_dense(const Product& product, const Array<double>& values, Compute&& compute) {
     if (values.ndim() != 2 ||
@@ -205,19 +206,19 @@ nb::object nonzeros(const nb::object& source, const HeldIndex& index, const std:
     });
 }
 
-// The memory of the bitmaps that rows would be summed with.
+// Returns the memory of the bitmaps that summing the rows would use.
 Offset bitmap_bytes(const nb::object& source, const HeldIndex& index, const std::string& loop_name) {
     const HeldProduct held = read_product(source, index);
     const nb::gil_scoped_release no_gil;
     return RowPlan::bytes(held.view, find_loop(loop_name));
 }
 
-// The first row that each row is equal to.
+// Returns, for each row, the first row that it equals.
 nb::object twins_of(const nb::object& source, int n_threads) {
     Arrays arrays;
     const WeighedRows rows = read_rows(arrays, source);
     require(rows.incidence.offsets.empty() && rows.weights.all_one(),
-            "twins are found among rows of a table whose entries have no weights");
+            "twins need rows with one column per group and no entry weights");
     const Monitor monitor = make_monitor(nb::none());
     Buffer<Offset> twin_of(rows.n_rows());
     {
@@ -227,7 +228,7 @@ nb::object twins_of(const nb::object& source, int n_threads) {
     return to_numpy(std::move(twin_of));
 }
 
-// The arrays of a CSR matrix with its rows as often as they are asked for.
+// Returns the arrays of a CSR matrix that consists of the requested rows, which may repeat.
 template <class Index, class Value>
 nb::tuple repeated(const Array<Value>& values, const Array<Index>& columns, const Array<Index>& offsets,
                    const Array<Offset>& rows, int n_threads) {
@@ -242,7 +243,7 @@ nb::tuple repeated(const Array<Value>& values, const Array<Index>& columns, cons
     for (std::size_t i = 0; i < asked.size(); ++i) {
         require(asked[i] >= 0 && asked[i] < n_rows, "a row does not exist");
         n_entries += from[asked[i] + 1] - from[asked[i]];
-        require(n_entries <= std::numeric_limits<Index>::max(), "the matrix needs wider indices");
+        require(n_entries <= std::numeric_limits<Index>::max(), "the matrix needs 64-bit indices");
         to[static_cast<Offset>(i) + 1] = static_cast<Index>(n_entries);
     }
     const Monitor monitor = make_monitor(nb::none());
@@ -274,7 +275,7 @@ nb::object collisions(const nb::object& source, const HeldIndex& index, int n_th
         const nb::gil_scoped_release no_gil;
         for_each_block(product.query.n_rows(), 1024, n_threads, monitor, [&] {
             return [&](Offset begin, Offset end, const auto&) {
-                for (Offset i = begin; i < end; ++i) {  // in an order that finds leaves in cache
+                for (Offset i = begin; i < end; ++i) {  // this order finds leaves in cache
                     const Offset row = product.row_order[i];
                     counts[row] = product.collisions(row);
                 }

@@ -1,4 +1,4 @@
-// Which kernels to use.
+// Chooses the kernels at run time.
 #include "leafkernel/plane_kernels.hpp"
 
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// Which vector instructions this x86 processor has and the operating system supports. The compilers'
-// own test, __builtin_cpu_supports, needs a run-time library that not every toolchain has.
+// Detects the vector instructions that both the x86 processor and the operating system support. The
+// compiler's own test, __builtin_cpu_supports, needs a run-time library that some toolchains lack.
 #pragma once
 
 #include <cpuid.h>
@@ -8,7 +8,7 @@ namespace leafkernel {
 
 struct X86Features {
     bool avx2 = false;
-    bool avx512 = false;  // with all the extensions that the kernels use
+    bool avx512 = false;  // including all extensions that the kernels use
 };
 
 inline X86Features x86_features() {
@@ -17,7 +17,7 @@ inline X86Features x86_features() {
     constexpr unsigned popcnt = 1u << 23, xsave_in_use = 1u << 27, avx = 1u << 28;
     if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || !all_of(ecx, popcnt | xsave_in_use | avx)) return {};
 
-    // The registers that the operating system saves when it switches threads.
+    // Registers that the operating system saves on a context switch.
     unsigned saved = 0, high = 0;
     __asm__("xgetbv" : "=a"(saved), "=d"(high) : "c"(0));
     constexpr unsigned ymm = 0x06, zmm = 0xe6;

@@ -1,4 +1,4 @@
-// The least that a test needs: a check that says where and what failed, and random products.
+// A check macro that reports failures, and random products for tests.
 #pragma once
 
 #include <algorithm>
@@ -19,10 +19,10 @@
 
 namespace leafkernel::testing {
 
-// How the weights of one side come.
+// The type of the weights on one side.
 enum class Kind { ones, flags, counts, floats, doubles };
 
-// Owns entry weights of any kind.
+// Random entry weights of any type.
 struct RandomWeights {
     std::vector<std::uint8_t> flags, counts;
     std::vector<float> floats;
@@ -47,7 +47,7 @@ struct RandomWeights {
     }
 };
 
-// Owns the arrays of a product over trees that each have a few leaves, with any of its factors.
+// A random product over trees with a few leaves each, with any of the optional factors.
 struct RandomProduct {
     Offset n_rows, n_trees, leaves_per_tree = 6, n_words;
     SampleId n_samples;
@@ -85,7 +85,7 @@ struct RandomProduct {
         for (Offset i = 0; i < n_rows * n_trees; ++i) query_leaf.push_back(draw(i % n_trees));
         for (Offset i = 0; i < n_samples * n_trees; ++i) sample_leaf.push_back(draw(i % n_trees));
         if (options.wide) wide_query_leaf.assign(query_leaf.begin(), query_leaf.end());
-        // Any order of the samples and of the rows gives the same results.
+        // Results must not depend on the order of the samples or rows.
         for (SampleId sample = 0; sample < n_samples; ++sample) sample_at.push_back(sample);
         for (Offset row = 0; row < n_rows; ++row) row_order.push_back(row);
         if (!options.ordered) std::shuffle(sample_at.begin(), sample_at.end(), random);
@@ -134,7 +134,7 @@ struct RandomProduct {
         return rows;
     }
 
-    // The reference samples as rows: what the lists are made from.
+    // The reference samples as rows, from which the lists are built.
     WeighedRows samples() const {
         WeighedRows rows;
         rows.incidence.columns.narrow = sample_leaf;
@@ -163,7 +163,7 @@ struct RandomProduct {
         return product;
     }
 
-    // The dense matrix by samples, pair by pair.
+    // The dense matrix, computed pair by pair.
     std::vector<double> dense() const {
         std::vector<double> matrix(static_cast<std::size_t>(n_rows * n_samples));
         for (Offset row = 0; row < n_rows; ++row) {

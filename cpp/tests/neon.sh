@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The C++ tests of bit planes for aarch64, under an emulator. Needs a cross compiler and qemu-user
-# (Debian: g++-aarch64-linux-gnu qemu-user). Says so and does nothing where they are missing.
+# Runs the C++ tests of bit planes for aarch64 in an emulator. Needs a cross compiler and qemu-user
+# (Debian: g++-aarch64-linux-gnu qemu-user). Prints a message and exits if they are missing.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 compiler=aarch64-linux-gnu-g++

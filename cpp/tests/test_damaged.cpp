@@ -1,6 +1,5 @@
-// Arrays damaged at random, as a broken file or a hostile caller would give them. Either a check
-// refuses them, or everything that reads them stays within them and comes to an end. Run it under the
-// address sanitizer.
+// Randomly damaged arrays, as from a broken file or a hostile caller. Either a check rejects them, or
+// all code that uses them stays within bounds and ends. Run it with the address sanitizer.
 #include <functional>
 #include <limits>
 
@@ -23,7 +22,7 @@ namespace {
 struct Damage {
     std::mt19937 random;
 
-    // Overwrites an entry, drops or repeats the last one, or swaps two.
+    // Overwrites one entry, drops or repeats the last one, or swaps two.
     template <class T>
     void operator()(std::vector<T>& array) {
         if (array.empty()) return;
@@ -61,14 +60,14 @@ struct Damage {
 struct Counts {
     Offset cases = 0, refused = 0;
 
-    // Runs something that may throw what a check throws.
+    // Runs a function and counts whether a check rejected its input.
     void operator()(const std::function<void()>& run) {
         ++cases;
         try {
             run();
         } catch (const std::invalid_argument&) {
             ++refused;
-        } catch (const std::overflow_error&) {  // weights became infinite
+        } catch (const std::overflow_error&) {  // the damage made weights infinite
             ++refused;
         }
     }
@@ -168,7 +167,7 @@ Counts damage_samples() {
     return counts;
 }
 
-// Rows with any number of columns, on both sides of a product.
+// Damages rows with any number of columns, on both sides of a product.
 Counts damage_ragged_rows() {
     Counts counts;
     for (unsigned seed = 0; seed < 3000; ++seed) {
@@ -197,7 +196,8 @@ Counts damage_ragged_rows() {
                                                   [&] { damage(columns); }};
             ways[random() % std::size(ways)]();
         }
-        if (first.empty() || first.back() > 1000) continue;  // many leaves are no damage
+        if (first.empty() || first.back() > 1000)
+            continue;  // a large number of leaves is valid, but slow
         const int n_threads = 1 + static_cast<int>(seed % 3);
         counts([&] {
             Product product;
@@ -224,7 +224,7 @@ Counts damage_ragged_rows() {
 }
 
 void walk(const PackedForest& forest, int n_features, std::mt19937& random) {
-    constexpr Offset n_rows = 300;  // enough to be put in the order of the first tree
+    constexpr Offset n_rows = 300;  // enough rows to be ordered by the first tree
     std::vector<float> dense(static_cast<std::size_t>(n_rows * n_features));
     for (auto& x : dense) {
         x = random() % 9 == 0 ? std::numeric_limits<float>::quiet_NaN() : (random() % 1000) / 999.0f;
@@ -246,7 +246,7 @@ Counts damage_trees() {
         for (unsigned n = random() % 3; n < 3; ++n) {
             auto& array = *arrays[random() % 3];
             damage(array);
-            array.resize(size, -1);  // the border to Python checks the sizes
+            array.resize(size, -1);  // the Python bindings check the sizes
             if (random() % 4 == 0) array[random() % size] = static_cast<std::int64_t>(random() % size);
         }
         counts([&] {
@@ -272,7 +272,7 @@ Counts damage_tables() {
                                                   [&] { damage(forest.leaf_of_node); },
                                                   [&] { damage(forest.tree_offsets); },
                                                   [&] { damage(forest.leaf_offsets); },
-                                                  [&] {  // a bit of a node
+                                                  [&] {  // flip one bit of a node
                                                       forest.nodes[random() % forest.nodes.size()] ^=
                                                           NodeBits{1} << random() % 64;
                                                   }};
@@ -307,7 +307,7 @@ int main() {
                                                     {"packed trees", damage_tables()}};
     for (const auto& [what, counts] : found) {
         std::cout << what << ": " << counts.cases << " damaged, " << counts.refused << " refused\n";
-        // A test in which everything is refused, or nothing, tests nothing.
+        // If all or none of the inputs are rejected, the test is useless.
         CHECK(counts.refused > counts.cases / 10 && counts.refused < counts.cases);
     }
 }

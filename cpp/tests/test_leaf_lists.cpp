@@ -1,4 +1,4 @@
-// Lists, masses and draws against counting them one by one.
+// Compares lists, masses and draws with counting one by one.
 #include <cmath>
 
 #include "check.hpp"
@@ -36,7 +36,8 @@ void check_lists(const RandomProduct& random, const std::vector<Weight>& expecte
     for (std::size_t i = 0; i < n_leaves; ++i) CHECK(std::abs(masses[i] - true_masses[i]) < 1e-12);
 }
 
-// The same rows as a table and as rows of any length, whose entries are visited one by one.
+// Compares rows given as a table with the same rows given as ragged rows, which use a different code
+// path.
 void check_table_and_rows(const RandomProduct& random, int n_threads) {
     const auto table = random.samples();
     auto listed = table;
@@ -70,11 +71,11 @@ void check_table_and_rows(const RandomProduct& random, int n_threads) {
         std::vector<double> masses(n_leaves, -1.0);
         leaf_masses(rows, counts.data(), masses.data(), n_threads, {});
         CHECK(counts == expected_counts);
-        CHECK(masses == expected_masses);  // to the last bit: in the same order
+        CHECK(masses == expected_masses);  // equal to the last bit: same order of additions
     }
 }
 
-// The order by first column against sorting, where rows are many and where they are few.
+// Compares the order by first column with a sort, for many and for few rows.
 void check_order(Offset n_rows, Offset n_columns, bool ragged) {
     std::mt19937 random(static_cast<unsigned>(n_rows));
     std::vector<std::int32_t> columns;
@@ -102,7 +103,7 @@ void check_order(Offset n_rows, Offset n_columns, bool ragged) {
     CHECK(order == expected);
 }
 
-// Draws from seeds against a generator of the standard library, one number at a time.
+// Compares draws from seeds with the generator of the standard library.
 void check_seeded_draws(Offset n_samples, Offset n_draws, int n_threads) {
     const std::vector<std::uint32_t> seeds{0, 1, 42, 0x7fffffffu, 0xffffffffu};
     const auto n_trees = static_cast<Offset>(seeds.size());
@@ -173,7 +174,7 @@ int main() {
     }
     for (const int n_threads : {1, 3}) {
         check_draws(n_threads);
-        // More rows than are read at once, and more trees than share a cache line.
+        // More rows than one block, and more trees than share a cache line.
         for (const Kind kind : {Kind::ones, Kind::flags, Kind::counts, Kind::floats, Kind::doubles}) {
             check_table_and_rows(RandomProduct(++seed, 1, 20'000, 19, {.reference = kind}), n_threads);
         }

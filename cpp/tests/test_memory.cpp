@@ -1,4 +1,4 @@
-// Streamed copies are copies, whatever their size and wherever they begin and end.
+// Tests streamed copies of all sizes and alignments.
 #include <numeric>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// Blocks cover every item once, exceptions of any thread arrive, and a monitor can stop the work.
+// Blocks cover every item once, exceptions reach the caller, and a monitor can stop the loop.
 #include <atomic>
 #include <chrono>
 #include <stdexcept>

@@ -1,4 +1,4 @@
-// Bit planes against plain sums, with the kernels that LEAFKERNEL_SIMD names or the best ones.
+// Compares bit planes with plain sums, for the kernels named by LEAFKERNEL_SIMD or the best ones.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -106,7 +106,7 @@ void sums_are_read(const Planes& planes) {
     for (Offset c = 0; c < n_columns; ++c) CHECK(sums[c] == planes.sums[c]);
 }
 
-// Weights of many sizes, so that another order of additions would give other sums.
+// The weights differ in magnitude, so a different order of additions would change the sums.
 void weights_are_added_in_order(std::mt19937& random) {
     std::vector<Words> maps;
     std::vector<const Word*> pointers;
@@ -179,7 +179,7 @@ int main() {
             }
         }
     }
-    // In the order of samples, bitmaps are used for rows as well.
+    // If places are in the order of samples, rows use bitmaps as well.
     for (const Offset n_leaves : {40, 5}) {
         for (const bool oob : {false, true}) {
             RandomProduct product(8, 60, 1300, n_leaves,

@@ -1,4 +1,5 @@
-// Every reducer against the dense matrix, for all kinds of weights, types and numbers of threads.
+// Compares every reducer with the dense matrix, for all types of weights, value types and thread
+// counts.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -19,7 +20,7 @@ constexpr Offset no_limit = std::numeric_limits<Offset>::max();
 
 bool close(double a, double b, double tolerance) { return std::abs(a - b) <= tolerance * std::abs(b); }
 
-// Returns the dense matrix that the rows make, having compared it.
+// Checks the rows and returns them as a dense matrix.
 template <class Index, class Value>
 std::vector<Value> check_rows(const RandomProduct& random, bool sorted, int n_threads) {
     const auto product = random.view();
@@ -31,7 +32,7 @@ std::vector<Value> check_rows(const RandomProduct& random, bool sorted, int n_th
         for (Offset e = matrix.offsets[row]; e < matrix.offsets[row + 1]; ++e) {
             if (sorted && e > matrix.offsets[row]) CHECK(matrix.columns[e - 1] < matrix.columns[e]);
             auto& entry = dense[row * random.n_samples + matrix.columns[e]];
-            CHECK(entry == Value{0});  // no column twice
+            CHECK(entry == Value{0});  // no duplicate columns
             entry = matrix.values[e];
             CHECK(entry != Value{0});
         }
@@ -68,7 +69,7 @@ void check_top_k(const RandomProduct& random, const std::vector<Value>& dense, O
     }
 }
 
-// P V by rows and, where P is the plain product, through the leaves.
+// Checks P V by rows and, if P has no diagonal or division, through the leaves.
 template <class Value>
 void check_sums(const RandomProduct& random, const std::vector<Value>& dense, Offset n_columns,
                 int n_threads) {
@@ -120,7 +121,7 @@ void check_all() {
     }
 }
 
-// Several chunks of rows, many blocks and threads, and counts of more trees than a byte holds.
+// Uses several chunks of rows, many blocks and threads, and more trees than fit in an 8-bit count.
 void check_many() {
     const RandomProduct random(99, 9000, 300, 12, {.reference = Kind::counts, .diagonal = true});
     const auto dense = check_rows<std::int32_t, float>(random, true, 4);

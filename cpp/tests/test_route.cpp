@@ -1,4 +1,4 @@
-// Random trees: the packed walk against one sample at a time, with missing values and sparse rows.
+// Compares packed trees with routing one sample at a time, with missing values and sparse rows.
 #include <cmath>
 #include <limits>
 
@@ -29,7 +29,7 @@ void check(unsigned seed, int n_features, Offset n_rows, bool with_missing, bool
         if (sparse && random() % 3 != 0) x = 0.0f;
         if (with_missing && random() % 5 == 0) x = std::numeric_limits<float>::quiet_NaN();
     }
-    for (Offset row = n_rows / 3; row < n_rows; ++row) {  // equal rows, of which one walks
+    for (Offset row = n_rows / 3; row < n_rows; ++row) {  // duplicate rows, which are routed once
         const Offset other = static_cast<Offset>(random() % 1000) % n_rows;
         std::copy_n(dense.data() + other * n_features, n_features, dense.data() + row * n_features);
     }

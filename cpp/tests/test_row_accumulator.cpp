@@ -1,4 +1,4 @@
-// A row comes out complete, and leaves nothing behind.
+// A drained row is complete, and the accumulator is empty afterwards.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -26,7 +26,7 @@ void check(SampleId n_samples, std::mt19937& random) {
             std::vector<Slot> values;
             for (SampleId m = 0; m < n_samples; m += 1 + static_cast<SampleId>(random() % 64)) {
                 members.push_back(m);
-                values.push_back(static_cast<Slot>(random() % 8));  // zeros too
+                values.push_back(static_cast<Slot>(random() % 8));  // including zeros
             }
             row.add(members.data(), 0, static_cast<Offset>(members.size()),
                     [&](Offset m) { return values[static_cast<std::size_t>(m)]; });

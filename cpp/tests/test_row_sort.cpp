@@ -1,4 +1,4 @@
-// Rows of every size and width come out as a comparison sort leaves them.
+// Compares the radix sort with a comparison sort, for rows of many sizes and widths.
 #include <algorithm>
 #include <numeric>
 #include <random>

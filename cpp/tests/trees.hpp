@@ -1,4 +1,4 @@
-// Random trees, as arrays over their nodes and packed.
+// Random trees, as node arrays and packed.
 #pragma once
 
 #include <cmath>
@@ -26,7 +26,7 @@ struct Tree {
         missing.push_back(random() % 2);
         if (depth > 0 && random() % 8 != 0) {
             feature[node] = random() % static_cast<unsigned>(n_features);
-            threshold[node] = (random() % 1000) / 999.0;  // most are no floats
+            threshold[node] = (random() % 1000) / 999.0;  // most are not representable as floats
             const auto l = grow(random, n_features, depth - 1);
             const auto r = grow(random, n_features, depth - 1);
             left[node] = l;
@@ -46,7 +46,7 @@ struct Tree {
     }
 };
 
-// Owns the arrays of a table.
+// A packed forest that owns its arrays.
 struct PackedForest {
     static constexpr int left_bits = 16;
     std::vector<NodeBits> nodes;

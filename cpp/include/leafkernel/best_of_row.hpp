@@ -1,4 +1,4 @@
-// The k best of one row, and when bounds are enough to find them.
+// The k best entries of one row, and the conditions under which upper bounds can find them.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace leafkernel::detail {
 
-// The best of a row so far. The worst of them is at hand.
+// The k best entries so far, with fast access to the worst of them.
 template <class Value>
 class BestOfRow {
 public:
@@ -57,16 +57,16 @@ public:
 private:
     static bool before(const Entry& a, const Entry& b) { return a.is_before(b); }
 
-    std::vector<Entry> entries_;  // a heap with the worst on top
+    std::vector<Entry> entries_;  // heap with the worst entry on top
     std::size_t k_ = 0;
 };
 
-// Values are rounded to their type, so what is equal up to its last digits may count as equal.
+// Tolerance for rounding to the result type. Bounds within it are treated as ties.
 template <class Value>
 constexpr double slack = 1 - 8 * static_cast<double>(std::numeric_limits<Value>::epsilon());
 
-// Whether sums of weights only grow, and a value is zero only if its sum is: then a bound on the leaves
-// that are left is one on the value.
+// Whether all terms of a sum are nonnegative and no nonzero sum is rounded to zero. A bound on the
+// remaining leaves then gives a bound on the value.
 template <class Value>
 bool bounds_hold(const Product& product) {
     const auto& reference = product.reference;
@@ -78,7 +78,7 @@ bool bounds_hold(const Product& product) {
     for (const auto factors : {product.by_leaf, product.query.by_row}) {
         double low = factors.empty() ? 1.0 : std::numeric_limits<double>::max(), high = 1.0;
         for (const double factor : factors) {
-            if (!(factor >= 0)) return false;  // NaN, too
+            if (!(factor >= 0)) return false;  // also rejects NaN
             if (factor > 0) low = std::min(low, factor);
             high = std::max(high, factor);
         }

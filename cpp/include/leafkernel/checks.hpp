@@ -1,8 +1,8 @@
-// Checks of arrays that come from outside. The loops of the core follow every id without looking at
-// it, so each id is checked here first. A check throws std::invalid_argument.
+// Checks of arrays that come from the caller. The loops of the core use ids without checking them, so
+// every id is checked here first. A failed check throws std::invalid_argument.
 //
-// Incidences, lists and packed trees are checked once, when they are made: they are as large as the
-// training set. What belongs to one product (weights, the order of rows) is checked with it.
+// Incidences, lists and packed trees are as large as the training set, so they are checked once, when
+// they are created. The arrays of a single product (weights, row order) are checked with each product.
 #pragma once
 
 #include <algorithm>
@@ -18,10 +18,10 @@
 
 namespace leafkernel {
 
-// Which columns rows have: each row has one column of each group, or, where there are offsets, any
-// number of columns in ascending order. Says how long the longest row is.
+// Checks the columns of each row: one column per group, or, if there are offsets, any number of columns
+// in ascending order. Returns the length of the longest row.
 inline Offset check_incidence(const Incidence& incidence, int n_threads, const Monitor& monitor) {
-    require(incidence.n_rows >= 0, "a number of rows is negative");
+    require(incidence.n_rows >= 0, "the number of rows is negative");
     require(!incidence.first.empty() && incidence.first.front() == 0 &&
                 std::is_sorted(incidence.first.begin(), incidence.first.end()),
             "the groups of columns are not in order");
@@ -39,13 +39,13 @@ inline Offset check_incidence(const Incidence& incidence, int n_threads, const M
         require(all_exist, "a leaf id is out of range, or not in its group");
     };
     if (incidence.offsets.empty()) {
-        // By division: a product of sizes that are not true may overflow.
+        // Divide instead of multiplying: the product of corrupt sizes may overflow.
         const Offset n_entries = incidence.columns.size();
         require(n_groups == 0 ? n_entries == 0
                               : n_entries % n_groups == 0 && n_entries / n_groups == n_rows,
                 "columns does not have one entry for each row and group");
         const auto each = [&](const auto& ids) {
-            look([&](Offset row) {  // without a branch: several ids at once
+            look([&](Offset row) {  // no branch, so that the compiler can vectorize
                 bool wrong = false;
                 const auto* of_row = ids.data() + row * n_groups;
                 for (Offset g = 0; g < n_groups; ++g) {
@@ -75,7 +75,7 @@ inline Offset check_incidence(const Incidence& incidence, int n_threads, const M
     return longest;
 }
 
-// Weights of rows whose columns have been checked already.
+// Checks the weights of rows whose columns were checked before.
 inline void check_weights(const WeighedRows& rows) {
     const auto n_entries = static_cast<std::size_t>(rows.incidence.columns.size());
     require_optional(rows.present, n_entries, "present");
@@ -83,7 +83,7 @@ inline void check_weights(const WeighedRows& rows) {
     require_optional(rows.by_row, static_cast<std::size_t>(rows.n_rows()), "query factors");
 }
 
-// Lists of members.
+// Checks lists of members.
 inline void check_lists(const LeafLists& lists) {
     require(lists.sample_at.size() <= std::numeric_limits<SampleId>::max(),
             "there are too many samples");
@@ -102,7 +102,7 @@ inline void check_lists(const LeafLists& lists) {
     }
 }
 
-// A product whose incidence and lists have been checked already.
+// Checks a product whose incidence and lists were checked before.
 inline void check_product(const Product& product) {
     const auto& lists = product.reference;
     const auto n_rows = static_cast<std::size_t>(product.query.n_rows());

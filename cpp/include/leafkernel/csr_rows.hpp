@@ -1,10 +1,9 @@
-// The rows of P as one CSR matrix, whose size is not known beforehand.
+// Computes rows of P as a CSR matrix whose size is not known in advance.
 //
-// Rows are computed in chunks of consecutive rows, within a chunk in the order that is best for the
-// caches. Threads append to slabs of their own, and when a chunk is done its rows are copied to the end
-// of the matrix, which grows. Slabs are used again for the next chunk: beside the matrix there is
-// never more than a fraction of it. The entries of all slabs together count against a limit, so a
-// matrix that is too large is given up before it takes the memory.
+// Rows are computed in chunks of consecutive rows. Within a chunk, they follow the order that is best
+// for the caches. Each thread appends to its own slab. After each chunk, the rows are copied to the end
+// of the growing matrix, and the slabs are reused. Extra memory is therefore a fraction of the matrix.
+// All entries count against a limit, so the computation of a matrix that is too large stops early.
 #pragma once
 
 #include <algorithm>
@@ -29,14 +28,14 @@ struct CsrMatrix {
     Buffer<Value> values;
 };
 
-// The matrix would have more entries than are allowed.
+// Thrown if the matrix would exceed the allowed number of entries.
 struct TooManyEntries : std::runtime_error {
     TooManyEntries() : std::runtime_error("the matrix has more entries than are allowed") {}
 };
 
 namespace detail {
 
-// How many entries a matrix may have. Threads take from it before they keep a row.
+// The number of entries that a matrix may have. Threads reserve entries before they store a row.
 class EntryLimit {
 public:
     explicit EntryLimit(Offset most) : most_(most) {}
@@ -53,7 +52,7 @@ private:
     std::atomic<Offset> taken_{0};
 };
 
-// What one thread has computed of a chunk.
+// The rows of a chunk that one thread has computed.
 template <class Value>
 struct Slab {
     Slab(const Product& product, const RowPlan& plan, bool sorted_, Offset expected_rows_,
@@ -68,7 +67,7 @@ struct Slab {
 
     void clear() { rows.used = n_rows = 0; }
 
-    // Computes a row at the end of the slab; returns its size.
+    // Appends a row to the slab and returns its size.
     Offset append(Offset row) {
         last.used = 0;
         const Offset size = computer->compute(row, last);
@@ -86,8 +85,9 @@ struct Slab {
         return size;
     }
 
-    // Rows to come are taken to be like those so far: what grows in a few steps is moved a few times.
-    // Memory that is asked for and not written costs little, but one long row must not ask for all.
+    // Estimates the final size from the rows so far, because growing in few steps moves the data only a
+    // few times. Reserved memory that is never written costs little. The factor of 64 keeps one long
+    // row from reserving everything.
     void make_room(Offset size) {
         if (size <= rows.places.size()) return;
         const double expected = 1.25 * static_cast<double>(size) * expected_rows / n_rows;
@@ -99,20 +99,20 @@ struct Slab {
 
     std::unique_ptr<RowComputer<Value>> computer;
     std::span<const SampleId> sample_at;
-    bool ascending;  // rows come as samples, in order
+    bool ascending;  // rows are sorted by sample
     bool sorted;
-    Offset expected_rows;  // that this thread may compute of a chunk
-    Offset n_rows = 0;     // computed
+    Offset expected_rows;  // expected for this thread and chunk
+    Offset n_rows = 0;     // rows computed so far
     EntryLimit& limit;
     RowSorter<Value> sort;
     RowBuffer<Value> last;  // the last row, in cache
     RowBuffer<Value> rows;
 };
 
-// Large enough to find rows that share leaves, small enough to be a fraction of the matrix.
+// Large enough to contain rows that share leaves, small enough to be a fraction of the matrix.
 inline Offset rows_of_chunk(Offset n_rows) { return std::clamp<Offset>(n_rows / 8, 4096, 32768); }
 
-// The rows chunk by chunk, within a chunk in the order given.
+// Returns the rows chunk by chunk. Rows within a chunk follow the given order.
 inline std::vector<Offset> order_in_chunks(std::span<const Offset> row_order, Offset chunk_rows) {
     const auto n_rows = static_cast<Offset>(row_order.size());
     std::vector<Offset> next(static_cast<std::size_t>(n_rows / chunk_rows) + 1);
@@ -124,12 +124,12 @@ inline std::vector<Offset> order_in_chunks(std::span<const Offset> row_order, Of
 
 }  // namespace detail
 
-// Throws TooManyEntries where the matrix would have more than `most_entries`.
+// Throws TooManyEntries if the matrix would have more than `most_entries` entries.
 template <class Index, class Value>
 CsrMatrix<Index, Value> csr_rows(const Product& product, bool sorted, Offset most_entries,
                                  int n_threads, const Monitor& monitor, Loop loop = Loop::automatic) {
     using Slab = detail::Slab<Value>;
-    struct Piece {  // where a row of the chunk is
+    struct Piece {  // location of a row of the chunk
         const Slab* slab;
         Offset begin;
     };
@@ -173,7 +173,7 @@ CsrMatrix<Index, Value> csr_rows(const Product& product, bool sorted, Offset mos
         });
         for (Offset row = first; row < last; ++row) offsets[row + 1] += offsets[row];
         if (offsets[last] > matrix.columns.size()) {
-            // Rows to come are taken to be like those so far, and a little longer.
+            // Estimate the final size from the rows so far, and add a small reserve.
             const double expected =
                 1.02 * static_cast<double>(offsets[last]) * static_cast<double>(n_rows) / last;
             const Offset likely = std::max(offsets[last], static_cast<Offset>(expected));

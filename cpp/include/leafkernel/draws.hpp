@@ -1,4 +1,5 @@
-// How often each tree drew each sample, and whether what its leaves recorded agrees.
+// Counts how often each tree drew each sample, and checks the counts against the leaf weights that the
+// tree recorded.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +21,7 @@ namespace leafkernel {
 
 namespace detail {
 
-// The generator behind NumPy's RandomState(seed): MT19937, a block of numbers at a time.
+// The generator of NumPy's RandomState(seed): MT19937, one block of numbers at a time.
 class MersenneTwister {
 public:
     static constexpr int block_size = 624;
@@ -32,7 +33,7 @@ public:
         }
     }
 
-    // The next numbers of the sequence.
+    // Returns the next block of the sequence.
     const std::array<std::uint32_t, block_size>& next() {
         constexpr int shift = 397;
         int i = 0;
@@ -60,11 +61,11 @@ private:
     std::array<std::uint32_t, block_size> state_, numbers_;
 };
 
-// Counts what RandomState(seed).randint(0, n_samples, n_draws) draws. It takes as many low bits of each
-// number as the largest sample has, and leaves out those that are no sample. `counts` has an entry for
-// each number of that many bits, all zero. Returns whether the counts of all samples fit in a byte.
+// Counts the draws of RandomState(seed).randint(0, n_samples, n_draws). NumPy masks each number to the
+// bits of the largest sample, and rejects values that are too large. `counts` has one entry for every
+// masked value, initially zero. Returns whether the counts of all samples fit in a byte.
 inline bool count_randint(std::uint32_t seed, Offset n_samples, Offset n_draws, std::uint8_t* counts) {
-    if (n_samples == 1) {  // nothing to draw: no number is taken
+    if (n_samples == 1) {  // NumPy does not advance the generator here
         counts[0] = static_cast<std::uint8_t>(n_draws);
         return n_draws <= 255;
     }
@@ -73,7 +74,7 @@ inline bool count_randint(std::uint32_t seed, Offset n_samples, Offset n_draws, 
     MersenneTwister twister(seed);
     bool wraps = false;
     Offset drawn = 0;
-    // Whole blocks without a branch: which numbers are left out cannot be foretold.
+    // Whole blocks without a branch, because rejections cannot be predicted.
     while (drawn + MersenneTwister::block_size <= n_draws) {
         for (const std::uint32_t number : twister.next()) {
             const std::uint32_t sample = number & mask;
@@ -93,10 +94,10 @@ inline bool count_randint(std::uint32_t seed, Offset n_samples, Offset n_draws, 
     return !wraps;
 }
 
-// Turns counts (n_trees, stride), tree by tree, into counts (n_samples, n_trees), row by row.
+// Transposes counts from (n_trees, stride) to (n_samples, n_trees), both row-major.
 inline void turn_counts(const std::uint8_t* by_tree, Offset stride, Offset n_samples, Offset n_trees,
                         std::uint8_t* counts, int n_threads, const Monitor& monitor) {
-    constexpr Offset rows_at_once = 64;  // as many as stay in cache for any number of trees
+    constexpr Offset rows_at_once = 64;  // stays in cache for any number of trees
     for_each_block(n_samples, 64 * rows_at_once, n_threads, monitor, [&] {
         return [&](Offset begin, Offset end, const auto&) {
             for (; begin < end; begin += rows_at_once) {
@@ -113,13 +114,13 @@ inline void turn_counts(const std::uint8_t* by_tree, Offset stride, Offset n_sam
 
 }  // namespace detail
 
-// Counts the draws of trees from the seeds of their generators, (n_samples, n_trees) row by row.
-// Returns whether all counts fit in a byte; if not, they are not to be used.
+// Counts the draws of trees from their seeds, as a row-major (n_samples, n_trees) array. Returns
+// whether all counts fit in a byte; if not, they must not be used.
 inline bool count_seeded_draws(std::span<const std::uint32_t> seeds, Offset n_samples, Offset n_draws,
                                std::uint8_t* counts, int n_threads, const Monitor& monitor) {
     if (n_samples == 0) return true;
     const auto n_trees = static_cast<Offset>(seeds.size());
-    // Room for all numbers that are drawn, not only for samples.
+    // Room for all masked values, including the rejected ones.
     const auto room = static_cast<Offset>(std::bit_ceil(static_cast<std::uint64_t>(n_samples)));
     Buffer<std::uint8_t> by_tree(n_trees * n_samples);
     std::atomic<bool> fits{true};
@@ -136,8 +137,9 @@ inline bool count_seeded_draws(std::span<const std::uint32_t> seeds, Offset n_sa
     return fits;
 }
 
-// Counts the draws of trees, (n_samples, n_trees) row by row. Returns whether all counts fit in a byte;
-// if not, they are not to be used. Throws std::invalid_argument where a draw is no sample.
+// Counts given draws of trees, as a row-major (n_samples, n_trees) array. Returns whether all counts
+// fit in a byte; if not, they must not be used. Throws std::invalid_argument if a draw is not a valid
+// sample.
 inline bool count_draws(std::span<const std::span<const std::int32_t>> draws, Offset n_samples,
                         std::uint8_t* counts, int n_threads, const Monitor& monitor) {
     const auto n_trees = static_cast<Offset>(draws.size());
@@ -148,7 +150,7 @@ inline bool count_draws(std::span<const std::span<const std::int32_t>> draws, Of
             std::uint8_t* of_tree = by_tree.data() + t * n_samples;
             std::fill_n(of_tree, n_samples, std::uint8_t{0});
             for (const auto sample : draws[static_cast<std::size_t>(t)]) {
-                require(sample >= 0 && sample < n_samples, "a draw is no sample");
+                require(sample >= 0 && sample < n_samples, "a draw is not a valid sample");
                 if (++of_tree[sample] == 0) fits.store(false, std::memory_order_relaxed);
             }
         };
@@ -157,9 +159,9 @@ inline bool count_draws(std::span<const std::span<const std::int32_t>> draws, Of
     return fits;
 }
 
-// Whether the in-bag weights of a tree's leaves are those that it recorded, up to rounding. `left` and
-// `recorded` can be called with a node; leaves have a negative left child, and are numbered in the
-// order of their nodes.
+// Whether the in-bag weights of a tree's leaves match the recorded ones, up to rounding. `left` and
+// `recorded` take a node. Leaves have a negative left child and are numbered in the order of their
+// nodes.
 template <class Children, class Weights>
 bool masses_agree(Offset n_nodes, const Children& left, const Weights& recorded,
                   std::span<const double> masses) {

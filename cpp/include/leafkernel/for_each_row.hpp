@@ -1,11 +1,12 @@
-// THE loop: every result of the engine (matrix, neighbors, sums, counts) is a reducer fed by it.
+// The main loop. It computes rows of P and passes them to a reducer, which builds the result (matrix,
+// neighbors, sums, counts).
 //
 //     leaves of row i      leaf lists                       row i of P
 //     (leaf, q) ...        leaf -> (place, w) ...           (place, value) ...
 //         |                    |                                |
 //         +-- for each leaf ---+-- for each member: add --> RowAccumulator --> reducer
 //
-// A row is summed by one thread in the order of its trees, so a result never depends on the number
+// One thread sums a row, in the order of the trees. The result therefore does not depend on the number
 // of threads.
 #pragma once
 
@@ -27,8 +28,7 @@
 
 namespace leafkernel {
 
-// Rows of P, one behind the other: places and values of nonzero entries, in no particular order
-// within a row.
+// Consecutive rows of P: places and values of the nonzero entries, unordered within a row.
 template <class Value>
 struct RowBuffer {
     Buffer<SampleId> places;
@@ -46,8 +46,8 @@ inline void prefetch(const void* address) {
 #endif
 }
 
-// The lists of a row's leaves lie far apart in memory and most are short: without asking for them
-// ahead, the loop waits on memory most of the time.
+// The lists of a row's leaves are short and far apart in memory. Without prefetching, the loop would
+// wait for memory most of the time.
 constexpr std::size_t lookahead = 8;
 
 inline void prefetch_row(const Incidence& incidence, Offset row) {
@@ -57,22 +57,22 @@ inline void prefetch_row(const Incidence& incidence, Offset row) {
     for (; begin < end; begin += cache_line) prefetch(begin);
 }
 
-// Computes rows, one at a time, in the scratch memory of one thread.
+// Computes one row at a time. Holds the scratch memory of one thread.
 template <class Value>
 class RowComputer {
 public:
     virtual ~RowComputer() = default;
 
-    // Says which rows come after the next one computed: what they read first is asked for meanwhile.
+    // Announces the two rows after the next one, to prefetch their data.
     virtual void prepare(Offset next, Offset after_next) = 0;
 
-    // Adds a row to the buffer; returns its size.
+    // Appends a row to the buffer and returns its size.
     virtual Offset compute(Offset row, RowBuffer<Value>& buffer) = 0;
 };
 
 struct NoWeights {};
 
-// What is not finite cannot be ranked or added, and must not reach a reducer.
+// Infinite and NaN values cannot be ranked or added, so they must not reach a reducer.
 template <class Value>
 void require_finite(bool finite) {
     if (finite) return;
@@ -82,8 +82,8 @@ void require_finite(bool finite) {
                                   : "a proximity is too large for float64; use smaller weights");
 }
 
-// The entries that a row has. Which of them there are is anyone's guess, so they are written always
-// and kept if they are there: no branch.
+// The existing entries of a row. Which entries exist cannot be predicted, so each one is written, and
+// the size grows only if it exists. This needs no branch.
 struct RowEntries {
     explicit RowEntries(Offset longest)
         : leaves(static_cast<std::size_t>(longest) + 1), weights(leaves.size()) {}
@@ -98,7 +98,7 @@ struct RowEntries {
     Offset row = -1;
     std::size_t size = 0;
     std::vector<Offset> leaves;
-    std::vector<double> weights;  // only where the query has weights
+    std::vector<double> weights;  // only if the query has weights
 
 private:
     template <class ColumnId>
@@ -122,8 +122,8 @@ private:
     }
 };
 
-// Slot: what is summed, a count or a double. Weight: type of the members' weights. Sums: how they are
-// kept.
+// Slot: the type of a sum, a count or a double. Weight: the type of the member weights. Sums: the
+// accumulator.
 template <class Value, class Slot, class Weight, template <class> class Sums>
 class RowComputerOf final : public RowComputer<Value> {
     static constexpr bool counts = !std::is_same_v<Slot, double>;
@@ -172,12 +172,12 @@ public:
 
 private:
     struct Visit {
-        Offset begin, end;  // of the leaf's members
+        Offset begin, end;  // the leaf's members
         double weight;      // q · g
-        const Word* map;    // of the members; null where they are to be added one by one
+        const Word* map;    // bitmap of the members; null to add them one by one
     };
 
-    // Returns how many leaves are to be added. Counts from bitmaps are added here.
+    // Returns the number of leaves left to add from lists. Counts from bitmaps are added here.
     std::size_t look_up_leaves() {
         const auto& reference = product_.reference;
         const bool has_weights = !product_.query.weights.all_one();
@@ -243,8 +243,8 @@ private:
         if constexpr (is_full && !counts && !weighs) add_maps();
     }
 
-    // Adds the bitmaps that are waiting. All leaves are added in the order of trees, so that sums are
-    // the same to the last bit as those of lists.
+    // Adds the pending bitmaps. All leaves are added in the order of the trees, so the sums are
+    // bit-for-bit those of the lists.
     void add_maps() {
         if (maps_.empty()) return;
         sums_.add(maps_, map_weights_);
@@ -252,20 +252,20 @@ private:
         map_weights_.clear();
     }
 
-    // From sums to proximities. An entry that is zero in the type of the result is no entry.
+    // Converts sums to proximities. Entries that are zero in the result type are dropped.
     Offset to_values(Offset row, SampleId* places, Value* values) {
         const auto& reference = product_.reference;
         const double factor =
             product_.scale * (product_.query.by_row.empty() ? 1.0 : product_.query.by_row[row]);
         Offset size = 0;
         bool finite = true;
-        const auto keep = [&](SampleId id, double value) {  // written always, kept if not zero
+        const auto keep = [&](SampleId id, double value) {  // always written, kept if not zero
             places[size] = id;
             values[size] = static_cast<Value>(value);
             finite &= is_finite(values[size]);
             size += values[size] != Value{0};
         };
-        // a·b is formed first, so that entry (i, j) equals (j, i) to the last bit.
+        // Computing a·b first makes entry (i, j) equal to (j, i) to the last bit.
         const auto weighed = [&](SampleId place, Slot sum) {
             const double b = reference.by_place.empty() ? 1.0 : reference.by_place[place];
             return (factor * b) * static_cast<double>(sum);
@@ -289,8 +289,8 @@ private:
         return size;
     }
 
-    // Calls visit(place, id, sum) for the sums of the row. The id is the sample if the plan says that
-    // entries come as samples, and the place if not.
+    // Calls visit(place, id, sum) for the sums of the row. The id is a sample if the plan is ascending,
+    // else a place.
     template <class Visit>
     void drain(Visit&& visit) {
         if constexpr (!is_full) {
@@ -301,7 +301,7 @@ private:
         sums_.drain([&](SampleId place, Slot sum) { visit(place, place, sum); });
     }
 
-    // In how many trees each sample is out of bag together with the row.
+    // Counts, for each sample, the trees in which both it and the row are out of bag.
     const std::uint16_t* count_shared_oob(Offset row) {
         maps_.clear();
         for (Offset w = 0; w < product_.query_oob.words_per_sample; ++w) {
@@ -324,7 +324,7 @@ private:
                                                     : product_.reference.sample_at[product_.own[row]];
         const auto value = static_cast<Value>(product_.diagonal[row]);
         require_finite<Value>(is_finite(value));
-        // Entries stay in order where they are; if not, the last one fills a gap.
+        // Sorted entries stay sorted. Otherwise the last entry fills the gap.
         const Offset at = in_order ? std::lower_bound(places, places + size, own) - places
                                    : std::find(places, places + size, own) - places;
         const bool is_there = at < size && places[at] == own;
@@ -386,8 +386,8 @@ std::unique_ptr<RowComputer<Value>> make_row_computer(const Product& product, co
     return make(double{}, none);
 }
 
-// Blocks of about this many collisions take milliseconds: short enough to share the work evenly, long
-// enough that handing them out costs nothing.
+// Blocks of about this many collisions take milliseconds. They are short enough to balance the load,
+// and long enough to make scheduling costs negligible.
 constexpr Offset collisions_per_block = 1 << 20;
 
 inline Offset choose_block_size(const Product& product) {
@@ -397,8 +397,7 @@ inline Offset choose_block_size(const Product& product) {
 
 }  // namespace detail
 
-// Calls reducer(row, places, values) for every row, with spans of its entries. `make_reducer()` is
-// called once on each thread.
+// Calls reducer(row, places, values) for every row. `make_reducer()` is called once per thread.
 template <class Value, class MakeReducer>
 void for_each_row(const Product& product, Loop loop, int n_threads, const Monitor& monitor,
                   MakeReducer&& make_reducer) {

@@ -1,4 +1,4 @@
-// Leaves as bitmaps over the samples: bit j of a leaf's map says whether sample j is in it.
+// Leaves as bitmaps over the samples: bit j says whether sample j is in the leaf.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace leafkernel::detail {
 
 constexpr Offset bits_per_word = 64;
 
-// Rounds up to whole vectors of any instruction set.
+// Rounds up to whole vectors of every instruction set.
 inline Offset padded(Offset n_words) { return (n_words + 7) / 8 * 8; }
 
 inline Offset words_for(Offset n_samples) {
@@ -26,7 +26,7 @@ inline void set_bit(Word* map, Offset at, Word bit = 1) {
     map[at / bits_per_word] |= bit << at % bits_per_word;
 }
 
-// Memory for words, aligned for every vector.
+// An array of words, aligned for vectors of every instruction set.
 class Words {
 public:
     explicit Words(Offset n = 0) : memory_(n + 8) {
@@ -41,15 +41,15 @@ private:
     Word* first_;
 };
 
-// Bitmaps of the leaves with at least `least_size` members, over the samples [first, last). Members
-// with counts have a bitmap for each bit.
+// Bitmaps of the leaves with at least `least_size` members, over the samples [first, last). If members
+// have counts, there is one bitmap for each bit of the count.
 class LeafBitmaps {
 public:
     LeafBitmaps(const LeafLists& lists, Offset first, Offset last, int depth, Offset least_size,
                 int n_threads, const Monitor& monitor)
         : depth_(depth),
           n_words_(words_for(last - first)),
-          stride_(n_words_ % 64 == 0 ? n_words_ + 8 : n_words_),  // powers of two share cache lines
+          stride_(n_words_ % 64 == 0 ? n_words_ + 8 : n_words_),  // avoids cache conflicts
           number_(static_cast<std::size_t>(lists.n_leaves())) {
         Offset n_maps = 0;
         for (Offset leaf = 0; leaf < lists.n_leaves(); ++leaf) {
@@ -88,7 +88,7 @@ private:
 
     int depth_;
     Offset n_words_, stride_;
-    std::vector<Offset> number_;  // of each leaf's first map; -1 where it has none
+    std::vector<Offset> number_;  // number of each leaf's first map; -1 if it has none
     Words bits_;
 };
 

@@ -1,4 +1,5 @@
-// From the leaves of samples to the samples of leaves: a counting sort, tree by tree in parallel.
+// Builds the list of samples in each leaf from the leaves of each sample. This is a counting sort, run
+// in parallel over trees.
 #pragma once
 
 #include <algorithm>
@@ -16,10 +17,10 @@ namespace leafkernel {
 
 namespace detail {
 
-// The columns of 16 groups share a cache line of a row: that many groups are read in one pass.
+// The columns of 16 groups share a cache line of a row, so 16 groups are read in one pass.
 constexpr Offset groups_at_once = 16;
 
-// The first entry of a row whose column is in a group or behind it.
+// Returns the first entry of a row whose column is in the given group or a later one.
 inline Offset first_entry(const Incidence& incidence, Offset row, Offset group) {
     Offset low = incidence.begin(row);
     if (incidence.offsets.empty()) return low + group;
@@ -31,8 +32,8 @@ inline Offset first_entry(const Incidence& incidence, Offset row, Offset group) 
     return low;
 }
 
-// Calls visit(place, entry, column) for all entries of some groups, samples in the order given, or
-// ascending where none is.
+// Calls visit(place, entry, column) for all entries of some groups. Samples are visited in the given
+// order, or in ascending order if none is given.
 template <class Visit, class Poll>
 void for_each_entry(const Incidence& rows, std::span<const SampleId> order, Offset first_group,
                     Offset last_group, const Poll& poll, Visit&& visit) {
@@ -51,18 +52,18 @@ void for_each_entry(const Incidence& rows, std::span<const SampleId> order, Offs
     }
 }
 
-// Each group belongs to one thread, so no two threads ever write to the same column.
+// Each group is processed by a single thread, so two threads never write to the same column.
 template <class PerGroups>
 void for_each_groups(Offset n_groups, int n_threads, const Monitor& monitor, PerGroups&& per_groups) {
     const Offset step = even_blocks(n_groups, groups_at_once, n_threads);
     for_each_block(n_groups, step, n_threads, monitor, [&] { return per_groups; });
 }
 
-// Weights that are not there: each is one.
+// Stands for missing weights: each weight is one.
 struct One {};
 
-// Some groups of a table, a block of rows at a time, with the entries of each group side by side. Each
-// group is then counted or listed on its own, while its leaves are in cache.
+// Copies some groups of a table, a block of rows at a time, so that the entries of a group are
+// contiguous. Each group can then be counted or listed while its leaves are in cache.
 template <class Id, class Weight>
 class GroupBlock {
 public:
@@ -78,9 +79,9 @@ public:
           leaf_(static_cast<std::size_t>(n_groups_ * stride)),
           weight_(has_weights ? leaf_.size() : 0) {}
 
-    // Calls visit(group, first place, size, leaves, weights) for each group of each block of rows, in
-    // the order given, or ascending where none is. Leaves are counted from the first of the block's
-    // first group. What is visited may be overwritten.
+    // Calls visit(group, first place, size, leaves, weights) for each group of each block of rows. Rows
+    // are visited in the given order, or in ascending order if none is given. Leaf numbers are relative
+    // to the first leaf of the first group. The visitor may overwrite the arrays.
     template <class Visit, class Poll>
     void for_each(std::span<const SampleId> order, const Poll& poll, Visit&& visit) {
         for (Offset begin = 0; begin < rows_.n_rows; begin += rows_at_once) {
@@ -97,7 +98,7 @@ public:
 
 private:
     static constexpr bool has_weights = !std::is_same_v<Weight, One>;
-    static constexpr Offset stride = rows_at_once + 64;  // a power of two would share cache lines
+    static constexpr Offset stride = rows_at_once + 64;  // avoids cache conflicts
 
     template <class RowAt>
     void read(Offset begin, Offset end, const RowAt& row_at) {
@@ -127,8 +128,8 @@ private:
     std::vector<Weight> weight_;
 };
 
-// Calls call(ids, weights) with typed pointers where rows have one entry of each group, and flags or
-// weights but not both. Returns whether it did.
+// Calls call(ids, weights) with typed pointers if each row has one entry per group and at most one of
+// flags and weights. Returns false otherwise.
 template <class Call>
 bool with_table(const WeighedRows& rows, Call&& call) {
     const auto& weights = rows.weights;
@@ -146,8 +147,8 @@ bool with_table(const WeighedRows& rows, Call&& call) {
     return true;
 }
 
-// Moves the entries whose weight is not zero to the front, and writes their places. Without a branch:
-// which entries are zero cannot be foretold.
+// Moves the entries with a nonzero weight to the front and writes their places. There is no branch,
+// because zeros cannot be predicted.
 template <class Id, class Weight>
 Offset keep_nonzero(Offset first_place, Offset size, Id* leaves, Weight* weights, SampleId* places) {
     Offset kept = 0;
@@ -167,21 +168,22 @@ Offset keep_nonzero(Offset first_place, Offset size, Id* leaves, Weight* weights
 
 }  // namespace detail
 
-// Writes the order of rows by their first column, rows without one first, and of equal ones by number.
+// Writes the order of rows by their first column. Rows without columns come first. Ties are ordered by
+// row number.
 inline void locality_order(const Incidence& rows, std::span<Offset> order) {
     std::iota(order.begin(), order.end(), Offset{0});
     if (rows.longest == 0) return;
     const auto column = [&](Offset row) {
         return rows.begin(row) < rows.end(row) ? rows.columns[rows.begin(row)] : Offset{-1};
     };
-    // Counting looks at each column that there may be. For few rows, comparing them costs less.
+    // A counting sort visits every possible column. For few rows, a comparison sort is cheaper.
     const Offset n_keys = 1 + (rows.offsets.empty() ? rows.first[1] : rows.n_columns());
     if (n_keys / 8 > rows.n_rows) {
         std::stable_sort(order.begin(), order.end(),
                          [&](Offset a, Offset b) { return column(a) < column(b); });
         return;
     }
-    // The columns lie far apart, so they are read once.
+    // The columns are far apart in memory, so each is read only once.
     std::vector<Offset> keys(static_cast<std::size_t>(rows.n_rows));
     std::vector<Offset> next(static_cast<std::size_t>(n_keys) + 1);
     for (Offset row = 0; row < rows.n_rows; ++row) {
@@ -192,11 +194,11 @@ inline void locality_order(const Incidence& rows, std::span<Offset> order) {
     for (Offset row = 0; row < rows.n_rows; ++row) order[next[keys[row]]++] = row;
 }
 
-// Counts the entries of each leaf, also those of weight zero, and adds up their weights.
+// Counts the entries of each leaf, including those of weight zero, and sums their weights.
 inline void leaf_masses(const WeighedRows& rows, std::int64_t* counts, double* weights, int n_threads,
                         const Monitor& monitor) {
     const auto& incidence = rows.incidence;
-    // The sum of so many small counts fits in 32 bits.
+    // With fewer rows, a sum of 8-bit counts fits in 32 bits.
     constexpr Offset few_rows = Offset{1} << 24;
     detail::for_each_groups(
         incidence.n_groups(), n_threads, monitor, [&](Offset begin, Offset end, const auto& poll) {
@@ -205,7 +207,7 @@ inline void leaf_masses(const WeighedRows& rows, std::int64_t* counts, double* w
             if (weights != nullptr) std::fill(weights + first, weights + last, 0.0);
             if (incidence.offsets.empty() && incidence.n_rows < few_rows && weights != nullptr &&
                 !rows.weights.counts.empty()) {
-                // Both in one word: a leaf is then one access.
+                // Keep both in one word, so that a leaf needs one memory access.
                 std::vector<std::uint64_t> both(static_cast<std::size_t>(last - first));
                 const auto count = [&](const auto* ids) {
                     detail::GroupBlock block(incidence, ids, rows.weights.counts.data(), begin, end);
@@ -233,7 +235,7 @@ inline void leaf_masses(const WeighedRows& rows, std::int64_t* counts, double* w
         });
 }
 
-// Where the list of each leaf begins; offsets has an entry more than there are leaves.
+// Computes where the list of each leaf begins. `offsets` has one entry more than there are leaves.
 inline void count_members(const WeighedRows& rows, std::span<Offset> offsets, int n_threads,
                           const Monitor& monitor) {
     const auto& incidence = rows.incidence;
@@ -241,10 +243,10 @@ inline void count_members(const WeighedRows& rows, std::span<Offset> offsets, in
     detail::for_each_groups(
         n_groups, n_threads, monitor, [&](Offset begin, Offset end, const auto& poll) {
             const Offset first = incidence.first[begin], last = incidence.first[end];
-            Offset* sizes = offsets.data() + 1;  // of the leaf before
+            Offset* sizes = offsets.data() + 1;  // sizes[leaf] is offsets[leaf + 1]
             const bool is_table = detail::with_table(rows, [&]<class Id, class Weight>(
                                                                const Id* ids, const Weight* weights) {
-                // Half as wide as offsets, so that twice as many stay in cache.
+                // 32 bits instead of 64, so that twice as many counts stay in cache.
                 std::vector<std::uint32_t> found(static_cast<std::size_t>(last - first));
                 detail::GroupBlock block(incidence, ids, weights, begin, end);
                 block.for_each({}, poll,
@@ -265,7 +267,7 @@ inline void count_members(const WeighedRows& rows, std::span<Offset> offsets, in
                     incidence, {}, begin, end, poll,
                     [&](Offset, Offset e, Offset leaf) { sizes[leaf] += rows.has(e); });
             }
-            for (Offset g = begin; g < end; ++g) {  // for now, each group begins at zero
+            for (Offset g = begin; g < end; ++g) {  // relative to the group; shifted below
                 std::partial_sum(sizes + incidence.first[g], sizes + incidence.first[g + 1],
                                  sizes + incidence.first[g]);
             }
@@ -286,7 +288,7 @@ inline void count_members(const WeighedRows& rows, std::span<Offset> offsets, in
     });
 }
 
-// Fills the lists that count_members made room for: places ascending, and their weights.
+// Fills the lists whose offsets count_members computed: places in ascending order, and their weights.
 template <class Weight>
 void list_members(const WeighedRows& rows, std::span<const SampleId> sample_at,
                   std::span<const Offset> offsets, SampleId* members, Weight* weights, int n_threads,
@@ -297,7 +299,7 @@ void list_members(const WeighedRows& rows, std::span<const SampleId> sample_at,
             const Offset first = incidence.first[begin], last = incidence.first[end];
             const bool is_table = detail::with_table(rows, [&]<class Id, class Found>(
                                                                const Id* ids, const Found* found) {
-                // The next free place of each leaf, counted from the first place of its group.
+                // The next free position in the list of each leaf, relative to the start of its group.
                 std::vector<std::uint32_t> next(static_cast<std::size_t>(last - first));
                 for (Offset g = begin; g < end; ++g) {
                     for (Offset leaf = incidence.first[g]; leaf < incidence.first[g + 1]; ++leaf) {

@@ -1,11 +1,11 @@
-// P V through the leaves, without P: what the samples of a leaf have in common is summed once.
+// Computes P V through the leaves, without forming P: the members of a leaf are summed once and shared.
 //
 //     u(leaf, :) = g(leaf) Σ over members of  w · b · V(member, :)
 //     (P V)(i, :) = scale · a(i) Σ over the leaves of i of  q · u(leaf, :)
 //
-// Sums are formed in double. What lies in memory between the two steps has the type of the kernel:
-// the work is reading it at random, so half the bytes are half the time. Few rows visit few leaves:
-// then u is summed where it is asked for, by the same steps, so the numbers are the same.
+// Sums are computed in double. The intermediate u has the type of the kernel: it is read at random, so
+// half the bytes take half the time. If few leaves are visited, each u is computed on demand with the
+// same operations, which gives the same numbers.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace leafkernel {
 
 namespace detail {
 
-// Width columns of V at a time, so that the compiler knows how many.
+// Processes `Width` columns of V at a time. A constant width lets the compiler unroll the loops.
 template <class Store, int Width>
 class LeafSums {
     using Sums = std::array<double, Width>;
@@ -37,7 +37,7 @@ public:
           at_place_(few ? 0 : Offset{product.reference.n_samples()} * Width),
           of_leaf_(few ? 0 : product.reference.n_leaves() * Width) {}
 
-    // Columns [first, first + Width) of P V, where V has n_columns.
+    // Computes the columns [first, first + Width) of P V, where V has n_columns.
     void apply(std::span<const double> values, Offset n_columns, Offset first, double* out) {
         values_ = values.data() + first;
         n_columns_ = n_columns;
@@ -65,7 +65,7 @@ private:
         double operator[](Offset) const { return 1.0; }
     };
 
-    // b · V at a place.
+    // Returns b · V at a place.
     auto fetch() const {
         return [&](Offset place) {
             const auto& index = product_.reference;
@@ -77,7 +77,7 @@ private:
         };
     }
 
-    // u(leaf, :), given what to weigh members with and how to read them.
+    // Returns u(leaf, :), given the member weights and a function that reads a member.
     template <class Weights, class Read>
     Stored sum_members(Offset leaf, const Weights& weights, Read read) const {
         const auto& lists = product_.reference;
@@ -93,7 +93,7 @@ private:
         return found;
     }
 
-    // In the order of places, the members of a leaf lie close together.
+    // Stores V in the order of places, in which the members of a leaf are close together.
     void permute() {
         for_each_block(product_.reference.n_samples(), 1 << 14, n_threads_, monitor_, [&] {
             return [&, read = fetch()](Offset begin, Offset end, const auto&) {
@@ -144,7 +144,7 @@ private:
                         for (Offset e = from; e < to_entry; ++e) add(sums, leaves[e], query.weights[e]);
                     } else if (query.present.empty()) {
                         for (Offset e = from; e < to_entry; ++e) add(sums, leaves[e], 1.0);
-                    } else {  // which entries there are is anyone's guess: no branch
+                    } else {  // existing entries cannot be predicted: no branch
                         Offset n_kept = 0;
                         for (Offset e = from; e < to_entry; ++e) {
                             kept[n_kept] = leaves[e];
@@ -165,14 +165,14 @@ private:
     bool few_;
     int n_threads_;
     const Monitor& monitor_;
-    const double* values_ = nullptr;  // the first column of V that is worked on
+    const double* values_ = nullptr;  // the first column of V to process
     Offset n_columns_ = 0;
     Buffer<Store> at_place_;
     Buffer<Store> of_leaf_;
 };
 
-// Whether the rows visit so few members of leaves that summing them all would cost more. A member
-// read out of order costs about four read in order.
+// Whether the rows visit so few leaf members that summing every leaf would cost more. Reading a member
+// at random costs about four sequential reads.
 inline bool visits_few(const Product& product) {
     const auto limit = static_cast<Offset>(product.reference.members.size() / 4);
     Offset visited = 0;
@@ -183,7 +183,7 @@ inline bool visits_few(const Product& product) {
     return true;
 }
 
-// As many columns as fit, Width at a time; returns the first that is left.
+// Processes columns, `Width` at a time, and returns the first column left.
 template <class Store, int Width>
 Offset apply_in_steps(const Product& product, std::span<const double> values, Offset n_columns,
                       Offset first, double* out, bool few, int n_threads, const Monitor& monitor) {
@@ -195,7 +195,7 @@ Offset apply_in_steps(const Product& product, std::span<const double> values, Of
 
 }  // namespace detail
 
-// V is (n_samples, n_columns), out (n_rows, n_columns), both row by row.
+// Computes P V. V is (n_samples, n_columns) and out is (n_rows, n_columns), both row-major.
 template <class Store>
 void apply(const Product& product, std::span<const double> values, Offset n_columns, double* out,
            int n_threads, const Monitor& monitor) {

@@ -1,5 +1,5 @@
-// Large arrays: not initialized, in large pages where the system has them, able to grow in place, and
-// written past the caches.
+// Memory for large arrays: uninitialized, in huge pages if available, growing in place where possible,
+// and written without filling the caches.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ namespace leafkernel {
 
 namespace detail {
 
-// Memory that is written once costs as much in page faults as in writing.
+// For memory that is written once, page faults cost as much as the writes.
 inline void ask_for_large_pages([[maybe_unused]] void* memory, [[maybe_unused]] std::size_t n_bytes) {
 #if defined(__linux__)
     constexpr std::size_t worthwhile = std::size_t{1} << 22;
@@ -34,21 +34,20 @@ inline void ask_for_large_pages([[maybe_unused]] void* memory, [[maybe_unused]] 
     const auto begin = reinterpret_cast<std::uintptr_t>(memory);
     const auto first = (begin + page - 1) / page * page;
     const auto last = (begin + n_bytes) / page * page;
-    madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);  // advice: may be ignored
+    madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);  // only a hint
 #endif
 }
 
 }  // namespace detail
 
-// Copies what will not be read again soon. Going past the caches, it need not read the memory that it
-// overwrites, and leaves the caches to the lists and sums of the rows to come. Other threads see the
-// copy after finish_streaming().
+// Copies data that will not be read again soon. Streaming stores bypass the caches, which stay
+// available for the rows to come. Other threads see the copy after finish_streaming().
 template <class T>
 void stream_copy(const T* from, Offset size, T* to) {
     auto n_bytes = static_cast<std::size_t>(size) * sizeof(T);
 #if defined(LEAFKERNEL_STREAMS)
     constexpr std::size_t line = 64;
-    constexpr std::size_t worthwhile = 16 * line;  // a line written in part is dear
+    constexpr std::size_t worthwhile = 16 * line;  // partial cache lines are expensive
     if (n_bytes >= worthwhile) {
         const auto* source = reinterpret_cast<const char*>(from);
         auto* target = reinterpret_cast<char*>(to);
@@ -74,7 +73,7 @@ inline void finish_streaming() {
 #endif
 }
 
-// An array of a trivial type. Growing moves no data where the system can remap its pages.
+// An array of a trivial type. Growing it moves no data if the system can remap its pages.
 template <class T>
 class Buffer {
 public:
@@ -89,7 +88,7 @@ public:
     }
     ~Buffer() { std::free(data_); }
 
-    // All zero. The system has such memory at hand, and takes it where it is first written to.
+    // Returns an array of zeros. calloc can provide zeroed pages without writing to them.
     static Buffer zeros(Offset size) {
         Buffer buffer;
         if (size < 0) throw std::bad_alloc();
@@ -101,9 +100,9 @@ public:
         return buffer;
     }
 
-    // Keeps what fits in both sizes; the rest is not initialized.
+    // Keeps the common part of both sizes. New entries are not initialized.
     void resize(Offset size) {
-        // A size that no memory has must not wrap around to a small one.
+        // The size in bytes must not overflow to a small number.
         constexpr auto most = std::numeric_limits<Offset>::max() / static_cast<Offset>(sizeof(T));
         if (size < 0 || size > most) throw std::bad_alloc();
         const std::size_t n_bytes = static_cast<std::size_t>(size) * sizeof(T);
@@ -114,12 +113,12 @@ public:
         size_ = size;
     }
 
-    // Makes room for at least this many, and for more of what may follow.
+    // Grows to at least this size, with a reserve for later calls.
     void reserve(Offset size) {
         if (size > size_) resize(size + size / 4);
     }
 
-    // Hands over the memory, to be given to free().
+    // Releases ownership. The caller must call free().
     T* release() {
         size_ = 0;
         return std::exchange(data_, nullptr);

@@ -1,4 +1,4 @@
-// The k nearest of each row, by the way that takes the least time. All find the same.
+// Finds the k nearest samples of each row with the fastest method. All methods give the same result.
 #pragma once
 
 #include <vector>
@@ -13,18 +13,18 @@ namespace leafkernel {
 
 namespace detail {
 
-// What a row takes, in nanoseconds, over lists.
+// Estimates the time for a row with lists, in nanoseconds.
 inline double cost_by_lists(const Product& product) {
     const auto collisions = static_cast<double>(mean_collisions(product));
     const auto n_samples = static_cast<double>(product.reference.n_samples());
     return std::min(2.0 * collisions, 0.7 * collisions + 1.5 * n_samples);
 }
 
-// The loop to take, given what a bound on each leaf would save.
+// Returns the loop with the lowest estimated time. `largest` is empty if bounds cannot be used.
 template <class Value>
 Loop choose_loop(const Product& product, Offset k, const std::vector<double>& largest) {
     const Offset n_rows = product.query.n_rows(), n_samples = product.reference.n_samples();
-    constexpr Offset few = 64;  // for which nothing is worth preparing
+    constexpr Offset few = 64;  // too few rows to pay for any preparation
     if (n_rows < few || k > n_samples / 8) return Loop::lists;
     const double lists = cost_by_lists(product), planes = cost_by_planes(product);
     const double bounds = largest.empty() ? std::numeric_limits<double>::max()

@@ -1,14 +1,14 @@
-// The k nearest where some leaves weigh much more than others: the heavy ones first.
+// Finds the k nearest samples if some leaves have much larger weights than others.
 //
-// What a leaf adds to any sample is at most its weight. Leaves are added from the heaviest to the
-// lightest, until all that are left add less than the k-th best sample has already. From then on no
-// other sample can become one of the best. Most of those that were seen cannot either; the few that
-// can are looked up in all leaves one by one. (In text retrieval this is known as MaxScore:
-// Turtle and Flood, 1995.) The values of the k best are summed by the steps of the list loop, so they
-// are the same to the last bit.
+// A leaf adds at most its weight to any sample. Leaves are added from the heaviest to the lightest,
+// until the remaining leaves together add less than the current k-th best sum. From then on, no new
+// sample can be among the best. A few of the samples seen so far still can be; their sums over all
+// leaves are computed one by one. In text retrieval, this method is called MaxScore (Turtle and Flood,
+// 1995). The k best values are summed in the same order as in the list loop, so they are equal to the
+// last bit.
 //
-// Where weights are one over the size of the leaf, small leaves are heavy and large ones are light:
-// nearly all of the work is in leaves that need not be looked at.
+// If the weight of a leaf is one over its size, small leaves are heavy and large leaves are light.
+// Nearly all of the work is in the large leaves, which are skipped.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ namespace leafkernel {
 
 namespace detail {
 
-// The largest weight of a member of each leaf.
+// Returns the largest member weight of each leaf.
 inline std::vector<double> largest_weights(const LeafLists& lists, int n_threads,
                                            const Monitor& monitor) {
     std::vector<double> largest(static_cast<std::size_t>(lists.n_leaves()));
@@ -45,7 +45,7 @@ inline std::vector<double> largest_weights(const LeafLists& lists, int n_threads
     return largest;
 }
 
-// Works on one row after another, in the scratch memory of one thread.
+// Processes one row after another. Holds the scratch memory of one thread.
 template <class Value>
 class BoundWorker {
 public:
@@ -56,7 +56,7 @@ public:
         find_visits(row);
         add_heavy();
         best_.read(values, samples, 0, k_);
-        // The most likely first: the better the best are, the fewer others are looked up.
+        // Best candidates first: a higher k-th value rules out more of the others.
         std::sort(candidates_.begin(), candidates_.end(), larger);
         for (std::size_t c = 0; c < candidates_.size(); ++c) {
             const auto [sum, place] = candidates_[c];
@@ -68,7 +68,7 @@ public:
         best_.write(values, samples);
     }
 
-    // What a row takes, in nanoseconds.
+    // Estimates the time for a row, in nanoseconds.
     double cost(Offset row) {
         find_visits(row);
         const Offset n_seen = add_heavy();
@@ -81,16 +81,16 @@ private:
     struct Visit {
         Offset leaf, group;
         double weight;  // q · g
-        double most;    // that it adds to any sample
+        double most;    // the most that it adds to any sample
     };
     struct Candidate {
-        double sum;  // of the leaves so far
+        double sum;  // over the leaves added so far
         SampleId place;
     };
 
     static bool larger(const Candidate& a, const Candidate& b) { return a.sum > b.sum; }
 
-    // Nanoseconds to look a candidate up in all leaves: its row comes from memory.
+    // Nanoseconds to compute the full sum of a candidate, whose row must be loaded from memory.
     static double of_candidate(std::size_t n_visits) { return 60.0 + static_cast<double>(n_visits); }
 
     void find_visits(Offset row) {
@@ -111,17 +111,17 @@ private:
         by_weight_ = in_order_;
         std::sort(by_weight_.begin(), by_weight_.end(),
                   [](const Visit& a, const Visit& b) { return a.most > b.most; });
-        // From the lightest, so that rounding is small.
+        // Start with the lightest, to reduce rounding errors.
         for (std::size_t v = by_weight_.size(); v-- > 0;) left_ += by_weight_[v].most;
     }
 
-    // Adds leaves until no sample that is in none of them can be one of the best, and few of those that
-    // are can be. Returns how many members they have; those that can be are candidates.
+    // Adds leaves until no unseen sample can be among the best, and only a few seen samples can be.
+    // These become the candidates. Returns the number of members added.
     Offset add_heavy() {
         const auto& lists = product_.reference;
-        // Looking through the sums takes longer than adding to them, so it is done a few times.
+        // Scanning the sums takes longer than adding to them, so it is done only a few times.
         Offset n_seen = 0, next_look = 32 * k_;
-        double enough = 0.0;  // of all leaves: what the best are known to have at least
+        double enough = 0.0;  // a lower bound on the k-th best sum over all leaves
         cut_ = 0.0;
         candidates_.clear();
         for (std::size_t v = 0; v < by_weight_.size(); ++v) {
@@ -136,7 +136,7 @@ private:
             if (is_last) left_ = 0.0;
             if (!is_last && left_ >= enough * slack<Value>) continue;
             find_candidates(enough * slack<Value> - left_);
-            // Adding one more leaf spares about one candidate in eight.
+            // Adding one more leaf removes about one candidate in eight.
             if (is_last || of_candidate(by_weight_.size()) * static_cast<double>(candidates_.size()) <
                                16.0 * static_cast<double>(lists.leaf_size(by_weight_[v + 1].leaf))) {
                 break;
@@ -158,7 +158,8 @@ private:
         }
     }
 
-    // What the k best have at least, by all leaves of the k that are best so far.
+    // Returns a lower bound on the k-th best sum: the smallest full sum of the k samples that are best
+    // so far.
     double find_enough() {
         find_candidates(cut_);
         const auto k = static_cast<std::ptrdiff_t>(k_);
@@ -177,7 +178,7 @@ private:
         });
     }
 
-    // The sum over all leaves, by the steps of the list loop.
+    // The sum over all leaves, added in the same order as in the list loop.
     double summed(SampleId place) const {
         const auto& rows = product_.reference.rows;
         const Offset first = rows.incidence.begin(product_.reference.sample_at[place]);
@@ -201,7 +202,7 @@ private:
         return sum;
     }
 
-    // Asks for what the sum of a candidate reads.
+    // Prefetches the row of a candidate.
     void ask_for(std::size_t candidate) const {
         if (candidate >= candidates_.size()) return;
         const Offset sample = product_.reference.sample_at[candidates_[candidate].place];
@@ -214,7 +215,8 @@ private:
         return value;
     }
 
-    // Samples of proximity zero, in order: then all that share a leaf with the row are candidates.
+    // Fills the remaining entries with samples of proximity zero, in order. All samples that share a
+    // leaf with the row are candidates in this case.
     void fill_up() {
         std::vector<SampleId> taken;
         if (own_ >= 0) taken.push_back(product_.reference.sample_at[own_]);
@@ -237,13 +239,13 @@ private:
     double factor_ = 0.0;
     RowAccumulator<double> sums_;
     std::vector<Visit> in_order_, by_weight_;
-    double left_ = 0.0;  // what all leaves that were not added can add
-    double cut_ = 0.0;   // the k-th best sum of the leaves that were added when last looked at
+    double left_ = 0.0;  // the most that the remaining leaves can add
+    double cut_ = 0.0;   // the k-th best partial sum at the last scan
     std::vector<Candidate> candidates_;
     BestOfRow<Value> best_;
 };
 
-// Whether the samples are known by row as well, each with one leaf of each tree.
+// Whether the samples are available by row as well, with one leaf per tree.
 inline bool knows_samples(const Product& product) {
     const auto& rows = product.reference.rows;
     const auto& asked = product.query.incidence;
@@ -251,7 +253,7 @@ inline bool knows_samples(const Product& product) {
            asked.offsets.empty() && rows.incidence.longest == asked.longest;
 }
 
-// What a row takes, in nanoseconds, on average over some.
+// Estimates the mean time per row, in nanoseconds, from a sample of the rows.
 template <class Value>
 double cost_by_bounds(const Product& product, const std::vector<double>& largest, Offset k) {
     const Offset n_rows = product.query.n_rows(), n_probes = std::min<Offset>(n_rows, 32);
@@ -263,7 +265,7 @@ double cost_by_bounds(const Product& product, const std::vector<double>& largest
 
 }  // namespace detail
 
-// Writes the k largest entries of each row, as top_k does. Bounds must hold.
+// Writes the k largest entries of each row, as top_k does. Requires bounds_hold() and knows_samples().
 template <class Value>
 void nearest_by_bounds(const Product& product, const std::vector<double>& largest, Offset k,
                        Value* values, std::int64_t* samples, int n_threads, const Monitor& monitor) {

@@ -1,11 +1,13 @@
-// The k nearest where leaves are large: leaves as bitmaps, rows as sums of bitmaps in bit planes.
+// Finds the k nearest samples if leaves are large. Leaves are bitmaps, and rows are sums of bitmaps in
+// bit planes.
 //
-// Where sums are counts, the planes hold them exactly, and the k largest are read off the planes. Where
-// leaves have weights, each is rounded up to a few bits. The planes then hold an upper bound, and only
-// samples whose bound reaches the k-th best so far are summed exactly, by the steps of the list loop.
+// If sums are counts, the planes hold them exactly, and the k largest are read from the planes. If
+// leaves have weights, each weight is rounded up to a few bits, and the planes hold upper bounds. Only
+// samples whose bound reaches the current k-th best value are summed exactly, in the same order as in
+// the list loop.
 //
-// Samples are taken in the order of their numbers, so that ties are in order, and in chunks: bitmaps of
-// all leaves exist for one chunk at a time, whatever the number of samples.
+// Samples are processed in ascending order, which breaks ties correctly, and in chunks. Bitmaps exist
+// for one chunk at a time, so their memory does not grow with the number of samples.
 #pragma once
 
 #include <algorithm>
@@ -29,10 +31,10 @@ namespace leafkernel {
 namespace detail {
 
 constexpr Offset rows_per_block = 32;
-// The mean weight of a leaf in whole units. More make bounds tighter and take longer.
+// The mean weight of a leaf, in units. More units give tighter bounds and take longer.
 constexpr double mean_units = 12;
 
-// Works on one block of rows after another, in the scratch memory of one thread.
+// Processes one block of rows after another. Holds the scratch memory of one thread.
 template <class Value>
 class PlaneWorker {
 public:
@@ -52,7 +54,8 @@ public:
         for (auto& row : rows_) row.reserve(product.query.incidence.longest * bitmaps.depth());
     }
 
-    // Rows [begin, end) of the order. What is best of the samples before this chunk is there already.
+    // Processes the rows [begin, end) of the row order. The outputs already hold the best samples of
+    // the previous chunks.
     void work(Offset begin, Offset end, Value* values, std::int64_t* samples) {
         int n_planes = 1;
         for (Offset i = begin; i < end; ++i) {
@@ -93,10 +96,10 @@ private:
     struct Row {
         Offset row = 0;
         double factor = 0.0;  // scale · a
-        double unit = 1.0;    // what one in the planes stands for
+        double unit = 1.0;    // the weight that one unit stands for
         int n_planes = 1;
         std::vector<Visit> visits;
-        std::vector<const Word*> maps;  // group after group
+        std::vector<const Word*> maps;  // group by group
         std::vector<int> ends;
 
         void reserve(Offset n) {
@@ -127,7 +130,7 @@ private:
         product_.counts() ? group_counts(to) : group_weights(to, total);
     }
 
-    // All maps of the first plane.
+    // Counts need one group: every map has weight one.
     void group_counts(Row& to) {
         for (const auto& visit : to.visits) to.maps.push_back(bitmaps_.of(visit.leaf, 0));
         to.ends.push_back(static_cast<int>(to.maps.size()));
@@ -135,7 +138,7 @@ private:
         to.unit = 1.0;
     }
 
-    // A weight is rounded up to whole units; its bits say which planes its maps are added to.
+    // Rounds each weight up to whole units. Its bits say which planes its maps are added to.
     void group_weights(Row& to, double total) {
         const double n_units = mean_units * static_cast<double>(to.visits.size());
         to.unit = total > 0.0 ? total / n_units : 1.0;
@@ -182,14 +185,14 @@ private:
         kernels_.at_least(planes, n_words_, n_planes, n_words_, enough(row), equal_.data());
         for (const Offset column : offered_) clear(equal_.data(), column);
         each_bit(equal_.data(), std::numeric_limits<std::int64_t>::max(), [&](Offset column) {
-            // The worst of the best may have become better since.
+            // The k-th best value may have increased in the meantime.
             if (in_planes(planes, n_planes, column) >= enough(row)) {
                 best_.offer(summed(row, column), first_ + column);
             }
         });
     }
 
-    // The smallest sum of rounded weights that can still be one of the best.
+    // The smallest sum of rounded weights that can still be among the best.
     std::uint64_t enough(const Row& row) const {
         const double value = static_cast<double>(best_.worst().value) / (row.factor * row.unit);
         return static_cast<std::uint64_t>(std::max(1.0, std::floor(value * slack<Value>)));
@@ -200,7 +203,7 @@ private:
         return has_own ? product_.reference.sample_at[product_.own[row]] : Offset{-1};
     }
 
-    // The samples of the chunk, without the row's own.
+    // Selects all samples of the chunk except the row's own sample.
     void all_columns(Offset own) {
         const Offset n = last_ - first_;
         std::fill_n(equal_.data(), n_words_, Word{0});
@@ -236,7 +239,7 @@ private:
         return units;
     }
 
-    // The sum of the list loop, by its own steps.
+    // The exact sum, added in the same order as in the list loop.
     Value summed(const Row& row, Offset column) const {
         double sum = 0.0;
         for (const auto& [leaf, weight] : row.visits) {
@@ -271,7 +274,7 @@ private:
     Words equal_, larger_;
 };
 
-// Planes of one thread should stay in its cache.
+// The planes of one thread should stay in its cache.
 constexpr Offset most_words_of_chunk = 256;
 
 inline Offset samples_per_chunk(const LeafLists& lists, int depth) {
@@ -279,16 +282,16 @@ inline Offset samples_per_chunk(const LeafLists& lists, int depth) {
     return bits_per_word * std::clamp<Offset>(words / 8 * 8, words_per_tile, most_words_of_chunk);
 }
 
-// Bitmaps of each leaf: one, or one for each bit of the largest count.
+// The number of bitmaps per leaf: one, or one for each bit of the largest count.
 inline int bitmap_depth(const LeafLists& lists) {
     std::uint8_t any = 1;
     for (const auto count : lists.weights.counts) any |= count;
     return static_cast<int>(std::bit_width(any));
 }
 
-// What a row takes, in nanoseconds. A bitmap takes about two for each vector of 512 samples where sums
-// are counts; a rounded weight has about three bits, and a third more goes into the bounds. Filling the
-// bitmaps is done once for all rows.
+// Estimates the time for a row, in nanoseconds. For counts, a bitmap takes about two nanoseconds per
+// 512 samples. A rounded weight has about three bits, and the bounds take a third more. Filling the
+// bitmaps is shared by all rows.
 inline double cost_by_planes(const Product& product) {
     const Offset n_rows = product.query.n_rows(), n_samples = product.reference.n_samples();
     const Offset n_probes = std::min<Offset>(n_rows, 256);
@@ -311,7 +314,7 @@ inline double cost_by_planes(const Product& product) {
 
 }  // namespace detail
 
-// Writes the k largest entries of each row, as top_k does. The product must suit.
+// Writes the k largest entries of each row, as top_k does. Requires bounds_hold().
 template <class Value>
 void nearest_by_planes(const Product& product, Offset k, Value* values, std::int64_t* samples,
                        int n_threads, const Monitor& monitor) {
@@ -322,7 +325,7 @@ void nearest_by_planes(const Product& product, Offset k, Value* values, std::int
     const Offset n_rows = product.query.n_rows(), n_chunks = (n + size - 1) / size;
     for (Offset chunk = 0; chunk < n_chunks; ++chunk) {
         const Offset first = chunk * size, last = std::min(first + size, n);
-        // Rows count as done when all chunks are.
+        // Report progress over all chunks.
         const Monitor watch = [&](Offset done) {
             if (monitor) monitor((chunk * n_rows + done) / n_chunks);
         };

@@ -1,4 +1,4 @@
-// A loop over blocks of items, shared by threads, that its caller can watch and stop.
+// A parallel loop over blocks of items that the caller can monitor and stop.
 #pragma once
 
 #include <algorithm>
@@ -14,26 +14,26 @@
 
 namespace leafkernel {
 
-// Called on the calling thread now and then with the number of items done; throws to stop.
+// Called from time to time on the calling thread, with the number of items done. It throws to stop the
+// loop.
 using Monitor = std::function<void(Offset)>;
 
-// As many threads as were asked for, within reason: each takes memory of its own, and no machine has
-// more cores.
+// Limits the number of threads, because each needs its own memory.
 inline int sane_threads(int n_threads) { return std::clamp(n_threads, 1, 1024); }
 
-// The size of blocks, at most `most`, that gives each thread equally many: a block left over at the end
-// would keep one thread at work while the others wait.
+// Returns a block size, at most `most`, that gives each thread the same number of blocks. Otherwise one
+// thread could work on a last block while the others wait.
 inline Offset even_blocks(Offset n_items, Offset most, int n_threads) {
     const auto at_least = [](Offset a, Offset b) { return std::max<Offset>((a + b - 1) / b, 1); };
     const Offset threads = sane_threads(n_threads);
     return at_least(n_items, threads * at_least(n_items, threads * most));
 }
 
-// Runs `worker(begin, end, poll)` over [0, n_items) in blocks. `make_worker()` is called once on
-// each thread, so a worker owns its scratch memory. Blocks are handed out in order, to whoever is
-// free; a worker must therefore not depend on which blocks it gets. A worker calls poll() whenever it
-// has worked for a moment: it lets the monitor look, and leaves the worker if the work is to stop. The
-// first exception of any thread, the monitor's included, stops the others and is rethrown here.
+// Runs `worker(begin, end, poll)` over [0, n_items) in blocks. `make_worker()` is called once per
+// thread, so each worker owns its scratch memory. Blocks are assigned in order to the next free thread,
+// so results must not depend on which worker gets which block. Workers call poll() regularly. It calls
+// the monitor, and throws if the loop must stop. The first exception on any thread, including one from
+// the monitor, stops the others and is rethrown here.
 template <class MakeWorker>
 void for_each_block(Offset n_items, Offset block_size, int n_threads, const Monitor& monitor,
                     MakeWorker&& make_worker) {
@@ -81,7 +81,7 @@ void for_each_block(Offset n_items, Offset block_size, int n_threads, const Moni
     try {
         for (Offset i = 0; i < n_helpers; ++i) helpers.emplace_back(run, false);
     } catch (...) {
-        // The system gives no more threads or memory: those that started, and this one, do the work.
+        // No more threads or memory are available. The threads that started and this one do the work.
     }
     run(true);
     for (auto& helper : helpers) helper.join();

@@ -1,4 +1,4 @@
-// What can be made of the rows of P: each a small object fed by for_each_row.
+// Reducers: small objects that for_each_row calls with each row of P.
 #pragma once
 
 #include <algorithm>
@@ -11,9 +11,9 @@
 
 namespace leafkernel {
 
-// The k samples of each row with the largest proximities, or the largest magnitudes; the largest first,
-// ties by sample; never the row's own sample. Samples of proximity zero come before those of negative
-// proximity, all exactly as a stable sort of the dense row would have them.
+// Writes the k samples of each row with the largest proximities (or magnitudes), largest first, with
+// ties ordered by sample. The row's own sample is left out. Samples of proximity zero come before
+// negative ones, exactly as in a stable sort of the dense row.
 template <class Value>
 void top_k(const Product& product, Offset k, Value* similarities, std::int64_t* samples, int n_threads,
            const Monitor& monitor, bool by_magnitude = false, Loop loop = Loop::automatic) {
@@ -30,7 +30,7 @@ void top_k(const Product& product, Offset k, Value* similarities, std::int64_t* 
                                                  std::span<const Value> values) mutable {
             const SampleId own = product.own.empty() ? -1 : product.own[row];
             const auto n_best = static_cast<std::size_t>(k);
-            // Most entries are below the best k of those before them, and one comparison says so.
+            // Most entries are below the current k-th best, so a single comparison rejects them.
             Value enough{0};
             best.clear();
             negative.clear();
@@ -81,7 +81,7 @@ void top_k(const Product& product, Offset k, Value* similarities, std::int64_t* 
     });
 }
 
-// P V for a dense V (n_samples, n_columns), without P.
+// Computes P V for a dense V (n_samples, n_columns), without storing P.
 template <class Value>
 void weighted_sums(const Product& product, std::span<const double> values, Offset n_columns,
                    double* sums, int n_threads, const Monitor& monitor, Loop loop = Loop::automatic) {
@@ -99,7 +99,7 @@ void weighted_sums(const Product& product, std::span<const double> values, Offse
     });
 }
 
-// P as a dense matrix (n_rows, n_samples), which is given with zeros.
+// Writes P to a dense matrix (n_rows, n_samples), which must be zero.
 template <class Value>
 void fill_dense(const Product& product, Value* matrix, int n_threads, const Monitor& monitor,
                 Loop loop = Loop::automatic) {
@@ -113,7 +113,7 @@ void fill_dense(const Product& product, Value* matrix, int n_threads, const Moni
     });
 }
 
-// The number of nonzeros of each row.
+// Writes the number of nonzeros of each row.
 template <class Value>
 void count_nonzeros(const Product& product, std::int64_t* counts, int n_threads, const Monitor& monitor,
                     Loop loop = Loop::automatic) {

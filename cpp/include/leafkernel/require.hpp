@@ -1,4 +1,4 @@
-// What an array from outside must be like. Each function throws std::invalid_argument if it is not.
+// Checks of single arrays. Each function throws std::invalid_argument if the check fails.
 #pragma once
 
 #include <algorithm>
@@ -19,13 +19,13 @@ inline void require_size(std::size_t found, std::size_t expected, const char* na
                                 " entries, expected " + std::to_string(expected));
 }
 
-// An array that may be left out.
+// Checks the size of an optional array.
 template <class T>
 void require_optional(std::span<const T> array, std::size_t size, const char* name) {
     if (!array.empty()) require_size(array.size(), size, name);
 }
 
-// Where pieces of an array begin: from 0 to its size, never descending.
+// Checks that offsets start at 0, end at the number of entries and never decrease.
 template <class Integer>
 void require_offsets(std::span<const Integer> offsets, std::size_t n_entries, const char* name) {
     const bool spans = !offsets.empty() && offsets.front() == 0 && offsets.back() >= 0 &&
@@ -34,7 +34,7 @@ void require_offsets(std::span<const Integer> offsets, std::size_t n_entries, co
     if (!spans) throw std::invalid_argument(std::string(name) + " do not span their entries in order");
 }
 
-// Each number from 0 up to the size, once.
+// Checks that each number from 0 to size - 1 occurs exactly once.
 template <class Integer>
 void require_permutation(std::span<const Integer> numbers, const char* name) {
     std::vector<bool> seen(numbers.size());

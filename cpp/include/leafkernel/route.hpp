@@ -1,10 +1,11 @@
-// Sends samples down packed trees to their leaves, exactly as the library that grew them would.
+// Finds the leaf of each sample in each packed tree, with exactly the same result as the library that
+// grew the trees.
 //
-// Trees are laid out so that siblings are neighbors: a step is `node = left + (x > threshold)`,
-// without a branch. A leaf points at itself, so samples of a group may arrive at different depths.
-// Groups of samples walk together to keep many loads in flight, and blocks of samples stay on one
-// tree while its nodes are in cache. Samples that share a leaf of the first tree walk side by side:
-// they take much the same paths down the others, to about the same depth. Of equal samples, one walks.
+// Siblings are adjacent in memory, so a step is `node = left + (x > threshold)` without a branch. A
+// leaf points to itself, so the samples of a group may stop at different depths. Samples are processed
+// in groups, which keeps many loads in flight, and in blocks, which keep the nodes of a tree in cache.
+// Samples that share a leaf of the first tree are processed together, because they take similar paths
+// through the other trees. Identical samples are routed once.
 #pragma once
 
 #include <algorithm>
@@ -24,27 +25,29 @@
 
 namespace leafkernel {
 
-// Eight bytes a node: what matters most, since a forest is much larger than a cache. The second
-// word holds the feature and the left child, in as many bits each as `RouteTable` says.
+// A node takes eight bytes. Size matters most, because a forest is much larger than a cache. The second
+// word holds the feature and the left child; `RouteTable::left_bits` says how many bits the child
+// takes.
 struct PackedNode {
     float threshold;
     std::uint32_t feature_and_left;
 };
-using NodeBits = std::uint64_t;  // a packed node as Python keeps it
+using NodeBits = std::uint64_t;  // a packed node, as stored in NumPy arrays
 
-// All trees of a forest, one behind the other; child indices are relative to their tree.
+// All trees of a forest, one after the other. Child indices are relative to their tree.
 struct RouteTable {
     std::span<const NodeBits> nodes;
     std::span<const Offset> tree_offsets;           // n_trees + 1
-    std::span<const std::uint8_t> missing_go_left;  // for each node
-    std::span<const std::int32_t> leaf_of_node;     // number within its tree, for leaves
-    std::span<const Offset> leaf_offsets;           // first leaf of each tree; n_trees + 1
+    std::span<const std::uint8_t> missing_go_left;  // per node
+    std::span<const std::int32_t> leaf_of_node;     // leaf number within the tree; used for leaves only
+    std::span<const Offset> leaf_offsets;           // first leaf of each tree; n_trees + 1 entries
     int left_bits = 0;
 
     Offset n_trees() const { return static_cast<Offset>(tree_offsets.size()) - 1; }
 };
 
-// The largest float not above a threshold: x <= threshold gives the same answer for every float x.
+// Returns the largest float that does not exceed the threshold. The test x <= threshold then gives the
+// same answer for every float x.
 inline float floor_to_float(double threshold) {
     const auto rounded = static_cast<float>(threshold);
     return static_cast<double>(rounded) > threshold
@@ -52,12 +55,13 @@ inline float floor_to_float(double threshold) {
                : rounded;
 }
 
-// Packs one tree given by arrays over its nodes (anything that can be called with a node), the root
-// first and leaves marked by negative children. Leaves are numbered in the order of their nodes. Writes
-// as many nodes as the tree has to each output and returns the number of leaves.
+// Packs one tree. The arguments are callables that take a node. The root is node 0, and leaves have
+// negative children. Leaves are numbered in the order of their nodes. Writes one entry per node to each
+// output and returns the number of leaves.
 //
-// The arrays may come from a damaged or hostile file. Throws std::invalid_argument unless each node but
-// the root is the child of exactly one node, all are reached, and every split is on a known feature.
+// The arrays may come from a damaged or hostile file. Throws std::invalid_argument unless every node
+// except the root has exactly one parent, all nodes can be reached, and every split uses an existing
+// feature.
 template <class Children, class Features, class Thresholds, class Missing>
 Offset pack_tree(Offset n_nodes, Offset n_features, const Children& left, const Children& right,
                  const Features& feature, const Thresholds& threshold, const Missing& missing,
@@ -76,7 +80,7 @@ Offset pack_tree(Offset n_nodes, Offset n_features, const Children& left, const 
     };
     std::vector<Placed> waiting{{0, 0}};
     std::vector<bool> has_parent(static_cast<std::size_t>(n_nodes));
-    has_parent[0] = true;  // the root is nobody's child
+    has_parent[0] = true;  // the root has no parent, and must not get one
     const auto wait = [&](Offset child, std::uint32_t at) {
         require(child >= 0 && child < n_nodes, "a tree has a child that is not one of its nodes");
         require(!has_parent[static_cast<std::size_t>(child)], "a node of a tree has two parents");
@@ -84,7 +88,7 @@ Offset pack_tree(Offset n_nodes, Offset n_features, const Children& left, const 
         waiting.push_back({child, at});
     };
     std::uint32_t next_free = 1;
-    while (!waiting.empty()) {  // depth first, so that a subtree stays together
+    while (!waiting.empty()) {  // depth first, which keeps each subtree contiguous
         const auto [node, at] = waiting.back();
         waiting.pop_back();
         const std::int32_t leaf = leaf_number[static_cast<std::size_t>(node)];
@@ -112,7 +116,7 @@ Offset pack_tree(Offset n_nodes, Offset n_features, const Children& left, const 
     return n_leaves;
 }
 
-// Refuses packed trees that a walk could leave or never end in. Throws std::invalid_argument.
+// Rejects packed trees with invalid indices or endless paths. Throws std::invalid_argument.
 inline void check_table(const RouteTable& table, Offset n_features) {
     require(table.left_bits > 0 && table.left_bits < 32, "left_bits must lie between 1 and 31");
     require(n_features >= 0, "n_features must not be negative");
@@ -129,17 +133,17 @@ inline void check_table(const RouteTable& table, Offset n_features) {
         const Offset n_nodes = table.tree_offsets[tree + 1] - first;
         const Offset n_leaves = table.leaf_offsets[tree + 1] - table.leaf_offsets[tree];
         require(n_nodes > 0, "a tree has no nodes");
-        require(n_leaves > 0 && n_leaves <= n_nodes, "a tree cannot have so many leaves");
+        require(n_leaves > 0 && n_leaves <= n_nodes, "a tree has an invalid number of leaves");
         for (Offset at = 0; at < n_nodes; ++at) {
             const auto node = std::bit_cast<PackedNode>(table.nodes[first + at]);
             const Offset left = node.feature_and_left & left_mask;
             const Offset feature = node.feature_and_left >> table.left_bits;
             const std::int32_t leaf = table.leaf_of_node[first + at];
-            if (left == at) {  // a leaf: everything stays there
+            if (left == at) {  // a leaf points to itself
                 require(node.threshold == std::numeric_limits<float>::infinity() && feature == 0 &&
                             table.missing_go_left[first + at] != 0 && leaf >= 0 && leaf < n_leaves,
                         "a packed leaf is damaged");
-            } else {  // children lie behind their parent, so every walk ends
+            } else {  // children come after their parent, so every path ends
                 require(left > at && left + 1 < n_nodes && feature < n_features,
                         "a packed node is damaged");
             }
@@ -147,7 +151,7 @@ inline void check_table(const RouteTable& table, Offset n_features) {
     }
 }
 
-// Samples as rows of float32, dense or CSR.
+// Samples as float32 rows, dense or CSR.
 struct SampleRows {
     Offset n_rows = 0;
     Offset n_features = 0;
@@ -158,7 +162,7 @@ struct SampleRows {
     bool is_sparse() const { return !offsets.empty(); }
 };
 
-// Refuses samples whose arrays do not fit together, or that have fewer features than the trees.
+// Rejects samples whose arrays are inconsistent, or that have fewer features than the trees.
 inline void check_samples(const SampleRows& samples, Offset n_features) {
     constexpr Offset most = std::numeric_limits<std::int32_t>::max();
     require(samples.n_rows <= most && samples.n_features <= most, "X has too many rows or columns");
@@ -175,7 +179,8 @@ namespace detail {
 
 constexpr Offset route_group = 8;
 
-// Walks one group of samples down one tree. `HasMissing` adds what NaN costs to every step.
+// Moves one group of samples from the root of a tree to its leaves. `HasMissing` adds a test for NaN to
+// every step.
 template <bool HasMissing>
 void walk_group(const NodeBits* nodes, const std::uint8_t* missing_go_left, int left_bits,
                 const float* rows, Offset n_features, std::array<std::uint32_t, route_group>& at) {
@@ -183,10 +188,10 @@ void walk_group(const NodeBits* nodes, const std::uint8_t* missing_go_left, int 
     at.fill(0);
     for (bool moved = true; moved;) {
         moved = false;
-        for (int step = 0; step < 2; ++step) {  // look only now and then whether all have arrived
+        for (int step = 0; step < 2; ++step) {  // test for the end only after every second step
             std::uint32_t any = 0;
             for (Offset i = 0; i < route_group; ++i) {
-                // In two loads: taking one word apart costs more.
+                // Two loads are faster than one load that is split afterwards.
                 PackedNode node;
                 const auto* bytes = reinterpret_cast<const char*>(nodes + at[i]);
                 std::memcpy(&node.threshold, bytes, sizeof node.threshold);
@@ -207,13 +212,13 @@ void walk_group(const NodeBits* nodes, const std::uint8_t* missing_go_left, int 
     }
 }
 
-// Rows of samples, a block at a time, made dense and filled up to whole groups.
+// A block of samples, converted to dense rows and padded to whole groups.
 class DenseBlock {
 public:
     DenseBlock(const SampleRows& samples)
         : samples_(samples), n_features_(std::max<Offset>(samples.n_features, 1)) {}
 
-    // At most 4 MB, so that wide sparse data stays cheap.
+    // At most 4 MB, which limits the memory for wide sparse data.
     static Offset rows_at_once(const SampleRows& samples, int n_threads) {
         const Offset affordable = (Offset{1} << 20) / std::max<Offset>(samples.n_features, 1);
         const Offset most = std::clamp<Offset>(affordable / route_group, 8, 512);
@@ -221,15 +226,15 @@ public:
         return std::max<Offset>(even_blocks(n_groups, most, n_threads), 8) * route_group;
     }
 
-    // Takes the rows begin .. end.
+    // Reads the rows [begin, end).
     void fill(Offset begin, Offset end) {
         clear(end - begin);
         for (Offset row = begin; row < end; ++row) read(row, row - begin);
         finish(end - begin);
     }
 
-    // Takes the rows order[begin .. end). Rows that are equal to the one before are taken once:
-    // row i is at `slot_of[i - begin]`.
+    // Reads the rows order[begin .. end). A row that equals the previous one is stored once: row i is
+    // in `slot_of[i - begin]`.
     void fill(std::span<const std::int32_t> order, Offset begin, Offset end) {
         clear(end - begin);
         slot_of.resize(static_cast<std::size_t>(end - begin));
@@ -246,7 +251,7 @@ public:
         finish(n_slots);
     }
 
-    // A number that equal rows share.
+    // A hash of a row. Equal rows have equal hashes.
     std::uint64_t hash(Offset slot) const {
         constexpr std::uint64_t odd = 0x9E3779B97F4A7C15;
         std::uint64_t hash = 0;
@@ -257,7 +262,7 @@ public:
         return hash;
     }
 
-    // Calls visit(first row of group, packed nodes reached) for each group sent down one tree.
+    // Calls visit(first row of group, packed nodes reached) for each group of rows in one tree.
     template <class Visit>
     void walk(const RouteTable& table, Offset tree, Visit&& visit) const {
         const NodeBits* nodes = table.nodes.data() + table.tree_offsets[tree];
@@ -315,7 +320,7 @@ private:
 
 }  // namespace detail
 
-// The order of the samples by their leaf in the first tree. Equal samples are side by side.
+// Returns the order of the samples by their leaf in the first tree. Identical samples are adjacent.
 inline std::vector<std::int32_t> order_by_first_tree(const RouteTable& table, const SampleRows& samples,
                                                      int n_threads, const Monitor& monitor) {
     std::vector<std::int32_t> leaf(static_cast<std::size_t>(samples.n_rows));
@@ -348,7 +353,7 @@ inline std::vector<std::int32_t> order_by_first_tree(const RouteTable& table, co
     return order;
 }
 
-// Writes the global leaf id of each sample in each tree, (n_rows, n_trees) row by row.
+// Writes the global leaf id of each sample in each tree, as a row-major (n_rows, n_trees) array.
 template <class LeafId>
 void route(const RouteTable& table, const SampleRows& samples, LeafId* leaves, int n_threads,
            const Monitor& monitor) {
@@ -364,7 +369,7 @@ void route(const RouteTable& table, const SampleRows& samples, LeafId* leaves, i
         return [&, block = detail::DenseBlock(samples), found = std::vector<LeafId>()](
                    Offset begin, Offset end, const auto& poll) mutable {
             order.empty() ? block.fill(begin, end) : block.fill(order, begin, end);
-            // Rows are put together here before they go to their places far apart.
+            // Collect whole rows here first, because their destinations are far apart in memory.
             found.resize(static_cast<std::size_t>(block.n_groups * route_group * n_trees));
             for (Offset tree = 0; tree < n_trees; ++tree) {
                 poll();

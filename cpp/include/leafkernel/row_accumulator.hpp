@@ -1,5 +1,5 @@
-// One row of P while it is being summed: a dense array of slots, and a list of those in use, or none
-// where most are.
+// Accumulates one row of P in a dense array of slots. A list of the used slots is kept unless most are
+// in use.
 #pragma once
 
 #include <algorithm>
@@ -13,18 +13,18 @@
 
 namespace leafkernel {
 
-// Slots are 16-bit counts where the sum is a count: a row then stays in the nearest caches. Other
-// sums are kept in double whatever the type of the weights: a row adds up one term for each tree, and
-// hundreds of float additions would lose the last digits that a float result still has.
+// Sums of counts use 16-bit slots, so that a row stays in the L1 or L2 cache. All other sums use
+// double, whatever the type of the weights: a row adds one term per tree, and hundreds of float
+// additions would lose digits of a float result.
 //
-// A place is listed when its slot leaves zero. It is written to the end of the list every time and the
-// end moves on only then: the processor never has to guess, which costs more than the adding.
+// A place is listed when its slot changes from zero. It is always written to the end of the list, and
+// the end advances only for new places. This avoids a branch that would be mispredicted often.
 template <class Slot>
 class RowAccumulator {
 public:
     explicit RowAccumulator(SampleId n_samples) : slots_(static_cast<std::size_t>(n_samples)) {}
 
-    // Adds value_at(m) to the slot of members[m] for all m in [begin, end). Members must differ.
+    // Adds value_at(m) to the slot of members[m] for all m in [begin, end). Members must be distinct.
     template <class ValueAt>
     void add(const SampleId* members, Offset begin, Offset end, ValueAt&& value_at) {
         make_room(end - begin);
@@ -41,17 +41,17 @@ public:
         n_used_ = n_used;
     }
 
-    // How many slots may be in use.
+    // An upper bound on the number of used slots.
     Offset n_used() const { return n_used_; }
 
-    // Calls visit(place, sum) for the slots in use, in the order in which they were first added to.
+    // Calls visit(place, sum) for the used slots, in the order of their first use.
     template <class Visit>
     void look(Visit&& visit) const {
         for (Offset i = 0; i < n_used_; ++i) visit(used_[i], slots_[used_[i]]);
     }
 
-    // Does the same, and empties the row. A place that was given nothing but zeros may come more than
-    // once, with a sum of zero.
+    // Does the same and clears the row. A place to which only zeros were added may occur several times,
+    // with a sum of zero.
     template <class Visit>
     void drain(Visit&& visit) {
         for (Offset i = 0; i < n_used_; ++i) {
@@ -63,8 +63,8 @@ public:
         n_used_ = 0;
     }
 
-    // Does the same in the order of samples: calls visit(place, sample, sum). A bitmap of the samples
-    // is faster than sorting them where more than a few in a hundred are in use.
+    // Calls visit(place, sample, sum) in ascending order of samples and clears the row. If more than a
+    // few percent of the slots are in use, a bitmap of the samples is faster than sorting.
     template <class Visit>
     void drain_in_order(std::span<const SampleId> sample_at, std::span<const SampleId> place_of,
                         Visit&& visit) {
@@ -104,12 +104,12 @@ private:
     Offset n_used_ = 0;
 };
 
-// The same for rows that are nearly full. Adding takes half the time, but every slot is visited, in the
-// order of places.
+// An accumulator for rows that are nearly full. Adding takes half the time, but every slot is visited,
+// in the order of places.
 template <class Slot>
 class FullRowAccumulator {
 public:
-    // The number of slots is rounded up to whole vectors of bits.
+    // The number of slots is rounded up to whole vectors of bits, as add_weights requires.
     explicit FullRowAccumulator(SampleId n_samples)
         : n_samples_(n_samples), slots_((static_cast<std::size_t>(n_samples) + 511) / 512 * 512) {}
 
@@ -135,7 +135,7 @@ public:
         std::fill(slots_.begin(), slots_.end(), Slot{0});
     }
 
-    // To write sums to, all at once.
+    // For writing all sums at once.
     Slot* slots() { return slots_.data(); }
 
 private:

@@ -1,5 +1,5 @@
-// How to sum the rows of a product. Where leaves are large, rows are nearly full, and large leaves are
-// added as bitmaps. All ways give the same numbers.
+// Chooses how to sum the rows of a product. If leaves are large, rows are nearly full, and large leaves
+// are added as bitmaps. All methods give the same numbers.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@
 
 namespace leafkernel {
 
-// Which loop to take: over lists of the members of leaves, with bit planes where they suit, with bounds
-// on what leaves add (for neighbors), or the one that is faster.
+// The loop to use: over the member lists of leaves, with bit planes where possible, with upper bounds
+// per leaf (for neighbors only), or the one that is expected to be fastest.
 enum class Loop { automatic, lists, planes, bounds };
 
 inline Loop find_loop(std::string_view name) {
@@ -30,14 +30,14 @@ inline Loop find_loop(std::string_view name) {
 
 namespace detail {
 
-// Sums of more bitmaps would not fit in the planes that the kernels have.
+// Sums of more bitmaps do not fit in the available planes.
 constexpr Offset most_visits = 4096;
-// Columns that are worked on at once: their planes stay in the nearest cache.
+// Columns processed at once. Their planes stay in the L1 cache.
 constexpr Offset words_per_tile = 64;
-// All bitmaps of a product take at most so much memory.
+// The memory limit for all bitmaps of a product.
 constexpr Offset most_bitmap_bytes = Offset{1} << 27;
 
-// Leaf collisions of a row, on average over some.
+// The mean number of leaf collisions per row, over a sample of the rows.
 inline Offset mean_collisions(const Product& product) {
     const Offset n_rows = product.query.n_rows();
     const Offset n_probes = std::min<Offset>(n_rows, 64);
@@ -46,7 +46,7 @@ inline Offset mean_collisions(const Product& product) {
     return n_probes > 0 ? collisions / n_probes : 0;
 }
 
-// Out-of-bag flags by tree: a bitmap over the reference samples for each.
+// Out-of-bag flags as one bitmap over the reference samples per tree.
 class OobBitmaps {
 public:
     explicit OobBitmaps(const OobBits& flags, Offset n_samples, int n_threads, const Monitor& monitor)
@@ -72,13 +72,13 @@ private:
     Words bits_;
 };
 
-// Sums bitmaps over all samples, in the scratch memory of one thread.
+// Sums bitmaps over all samples. Holds the scratch memory of one thread.
 class BitmapSums {
 public:
     explicit BitmapSums(Offset n_samples)
         : n_words_(words_for(n_samples)), planes_(most_planes * words_per_tile) {}
 
-    // Overwrites sums, which has room for whole vectors of bits.
+    // Overwrites `sums`, whose size is rounded up to whole vectors of bits.
     void write(const std::vector<const Word*>& maps, std::uint16_t* sums) {
         const auto& kernels = plane_kernels();
         const auto n_maps = static_cast<int>(maps.size());
@@ -100,12 +100,13 @@ private:
     Words planes_;
 };
 
-// The smallest leaf for which a bitmap takes less time than a list, if all that are larger have one,
-// too, within the memory there is for them.
+// Returns the size of the smallest leaf that gets a bitmap. All larger leaves get one too. The limit is
+// the size at which a bitmap becomes faster than a list, or a larger size if memory would not suffice.
 inline Offset smallest_bitmap(const Product& product) {
     const LeafLists& lists = product.reference;
     const Offset n = lists.n_samples();
-    // Counts are added in planes, hundreds at once, and weights as doubles, a vector at once.
+    // Counts are added in planes, hundreds at a time. Weights are added as doubles, one vector at a
+    // time.
     const Offset worthwhile = product.counts() ? n / 256 : 2 * n / (3 * plane_kernels().doubles);
     const Offset most_maps = most_bitmap_bytes / (8 * words_for(n));
     std::vector<Offset> sizes;
@@ -120,12 +121,12 @@ inline Offset smallest_bitmap(const Product& product) {
 
 }  // namespace detail
 
-// Made once for all threads.
+// Created once and shared by all threads.
 struct RowPlan {
-    bool full = false;               // nearly all samples have an entry: every place is visited
-    bool ascending = false;          // entries come as samples in order, not as places in any order
-    std::vector<SampleId> place_of;  // where places must be brought in order
-    std::unique_ptr<detail::LeafBitmaps> bitmaps;  // of large leaves
+    bool full = false;               // nearly all samples have an entry, so every place is visited
+    bool ascending = false;          // entries are samples in ascending order, not unordered places
+    std::vector<SampleId> place_of;  // only if places must be sorted by sample
+    std::unique_ptr<detail::LeafBitmaps> bitmaps;  // bitmaps of large leaves
     std::unique_ptr<detail::OobBitmaps> oob;
 
     static RowPlan of(const Product& product, Loop loop, bool sorted, int n_threads,
@@ -152,7 +153,7 @@ struct RowPlan {
         return plan;
     }
 
-    // The memory of the bitmaps.
+    // The memory that the bitmaps take.
     static Offset bytes(const Product& product, Loop loop) {
         if (!are_full(product, loop) || !takes_bitmaps(product)) return 0;
         const auto& lists = product.reference;
@@ -181,12 +182,13 @@ private:
                product.query.incidence.longest <= detail::most_visits && is_in_order(product.reference);
     }
 
-    // Whether rows have so many entries that looking at 64 samples at a time finds some.
+    // Whether rows have enough entries for a scan of a bitmap, 64 samples at a time.
     static bool have_many(const Product& product) {
         return 64 * detail::mean_collisions(product) > product.reference.n_samples();
     }
 
-    // Whether some rows have so many collisions that visiting every slot costs less than listing them.
+    // Whether rows have so many collisions that visiting every slot is cheaper than listing the used
+    // ones.
     static bool are_full(const Product& product, Loop loop) {
         if (loop == Loop::lists || loop == Loop::planes) return loop == Loop::planes;
         return 5 * detail::mean_collisions(product) > 2 * product.reference.n_samples();

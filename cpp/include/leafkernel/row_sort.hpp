@@ -1,7 +1,7 @@
-// Sorts the entries of one row by column: a radix sort in two or three passes.
+// Sorts the entries of one row by column, with a radix sort of two or three passes.
 //
-// Rows come out in the order of places, a permutation of the columns that nothing is known about. A
-// comparison sort guesses wrong at every other step; counting digits never guesses.
+// Rows are in the order of places, which is a random order of columns. A comparison sort mispredicts
+// about every second branch on it; a radix sort has no such branches.
 #pragma once
 
 #include <algorithm>
@@ -43,7 +43,7 @@ private:
         Value value;
     };
 
-    // How often each digit occurs, and then where its entries begin: a table for each pass.
+    // Counts the digits of each pass and converts the counts to start positions.
     template <int Passes, class Index>
     std::uint32_t* count_digits(const Index* columns, Offset size) {
         std::fill(starts_.begin(), starts_.end(), 0u);
@@ -65,8 +65,9 @@ private:
         return starts;
     }
 
-    // From the row into the first buffer by the lowest digit, perhaps on by the next, and back by the
-    // highest. Pointers are local: the compiler need not fear that a store moves them.
+    // Moves entries to the first buffer by the lowest digit, then (with three passes) to the second
+    // buffer by the next digit, and back to the row by the highest digit. Local pointers tell the
+    // compiler that stores do not change them.
     template <int Passes, class Index>
     void sort_by_digits(Index* columns, Value* values, Offset size) {
         std::uint32_t* const starts = count_digits<Passes>(columns, size);

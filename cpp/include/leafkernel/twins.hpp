@@ -1,5 +1,4 @@
-// Rows with the same leaves and the same weights: their rows of P are equal, and one is computed for
-// all.
+// Finds rows with the same leaves and weights. Their rows of P are equal and are computed once.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +16,7 @@ namespace leafkernel {
 
 namespace detail {
 
-// Reads rows of a table without weights of entries, apart from which entries there are.
+// Compares rows of a table. Entries may be missing but have no weights.
 template <class ColumnId>
 class RowComparer {
 public:
@@ -53,8 +52,8 @@ private:
 
 }  // namespace detail
 
-// Writes the first row that each row is equal to: itself where there is none before it. Rows are those
-// of a table, and their entries have no weights. A twin may be missed, which costs time only.
+// Writes, for each row, the first row that it equals, or itself if there is none before it. The rows
+// must form a table without entry weights. A hash collision may hide a twin, which only costs time.
 inline void find_twins(const WeighedRows& rows, Offset* twin_of, int n_threads,
                        const Monitor& monitor) {
     const auto find = [&]<class ColumnId>(const ColumnId* columns) {
@@ -77,7 +76,8 @@ inline void find_twins(const WeighedRows& rows, Offset* twin_of, int n_threads,
     columns.wide.empty() ? find(columns.narrow.data()) : find(columns.wide.data());
 }
 
-// Copies rows of a CSR matrix, each as often as it is asked for. offsets are those of the copy.
+// Copies the requested rows of a CSR matrix; rows may repeat. `offsets` are the row offsets of the
+// copy.
 template <class Index, class Value>
 void repeat_rows(const Index* from_offsets, const Index* from_columns, const Value* from_values,
                  std::span<const Offset> asked, std::span<const Index> offsets, Index* columns,

@@ -1,11 +1,11 @@
-// The arrays a proximity is computed from, as read-only views. Nothing here owns memory.
+// Read-only views of the arrays that define a proximity matrix. Nothing here owns memory.
 //
-// Weights come in factors, because most schemes need few of them and a factor that is not there is
-// not read:
+// Weights are split into factors. Most schemes use only a few of them, and a missing factor costs
+// nothing:
 //
 //     P(i, j) = scale · a(i) · b(j) · Σ over shared leaves of  q(i, t) · g(leaf) · w(j, t)
 //
-// With neither g nor weights on either side the sum is a count, and counts are small integers.
+// Without g, q and w, the sum is a count, which fits in a small integer.
 #pragma once
 
 #include <bit>
@@ -14,10 +14,10 @@
 
 namespace leafkernel {
 
-using Offset = std::int64_t;    // positions in long arrays, and counts
-using SampleId = std::int32_t;  // a row of the reference set, or its place in the order of the index
+using Offset = std::int64_t;    // position in a long array, or a count
+using SampleId = std::int32_t;  // a reference sample, or its place in the index order
 
-// Ids of columns in the integer type that holds them; one of the two is empty.
+// Column ids, stored as 32-bit or 64-bit integers. One of the two is empty.
 struct ColumnIds {
     std::span<const std::int32_t> narrow;
     std::span<const std::int64_t> wide;
@@ -29,8 +29,8 @@ struct ColumnIds {
     }
 };
 
-// A weight for each entry in the type that it was given in; at most one is not empty, and where all
-// are, every weight is one.
+// One weight per entry, in the type given by the caller. At most one span is not empty. If all are
+// empty, every weight is one.
 struct EntryWeights {
     std::span<const std::uint8_t> counts;
     std::span<const float> floats;
@@ -45,14 +45,14 @@ struct EntryWeights {
     }
 };
 
-// Which columns of the maps each row has: its leaves. Columns come in groups, one for each tree (two
-// where a kernel is symmetrized), and the columns of a group lie behind those of the group before.
+// The leaves of each row, stored as column ids. Columns are grouped by tree (two groups per tree for a
+// symmetrized kernel), and groups follow one another.
 struct Incidence {
-    ColumnIds columns;                // row after row, ascending within each
-    std::span<const Offset> first;    // the first column of each group, and the number of columns
-    std::span<const Offset> offsets;  // where each row begins; empty where a row has one of each group
+    ColumnIds columns;                // row by row, ascending within a row
+    std::span<const Offset> first;    // first column of each group, then the number of columns
+    std::span<const Offset> offsets;  // start of each row; empty if each row has one entry per group
     Offset n_rows = 0;
-    Offset longest = 0;  // entries of the longest row
+    Offset longest = 0;  // number of entries in the longest row
 
     Offset n_groups() const { return static_cast<Offset>(first.size()) - 1; }
     Offset n_columns() const { return first.back(); }
@@ -63,20 +63,21 @@ struct Incidence {
 // Rows and their weights.
 struct WeighedRows {
     Incidence incidence;
-    std::span<const std::uint8_t> present;  // which entries there are; empty where all are
+    std::span<const std::uint8_t> present;  // nonzero for the entries that exist; empty if all do
     EntryWeights weights;                   // q
-    std::span<const double> by_row;         // a; empty where it is one
+    std::span<const double> by_row;         // a; empty if all are one
 
     Offset n_rows() const { return incidence.n_rows; }
 
-    // An entry of weight zero is as good as none.
+    // An entry of weight zero counts as missing.
     bool has(Offset entry) const {
         return (present.empty() || present[entry] != 0) && (weights.all_one() || weights[entry] != 0.0);
     }
 };
 
-// The members of each leaf, ascending, and their weights. Members are places in an order of the samples
-// that puts those which share leaves side by side; `sample_at` says which sample is at a place.
+// The members of each leaf and their weights. Members are stored in ascending order as places. A place
+// is a position in an order of the samples that puts samples with shared leaves next to each other.
+// `sample_at` maps a place to its sample.
 struct LeafLists {
     std::span<const Offset> offsets;  // n_leaves + 1
     std::span<const SampleId> members;
@@ -88,13 +89,13 @@ struct LeafLists {
     Offset leaf_size(Offset leaf) const { return offsets[leaf + 1] - offsets[leaf]; }
 };
 
-// The reference samples by leaf.
+// The reference samples, grouped by leaf.
 struct LeafIndex : LeafLists {
-    std::span<const double> by_place;  // b; empty where it is one
-    WeighedRows rows;                  // the same samples by row; none where they are not at hand
+    std::span<const double> by_place;  // b; empty if all are one
+    WeighedRows rows;                  // the same samples by row; empty if not available
 };
 
-// Out-of-bag flags packed 64 trees to a word, a fixed number of words for each sample.
+// Out-of-bag flags, packed 64 trees to a word. Each sample has the same number of words.
 struct OobBits {
     std::span<const std::uint64_t> words;
     Offset words_per_sample = 0;
@@ -109,21 +110,21 @@ inline int shared_oob_trees(const std::uint64_t* a, const std::uint64_t* b, Offs
     return count;
 }
 
-// Everything that defines the rows of P asked for.
+// Everything that defines the requested rows of P.
 struct Product {
     WeighedRows query;
     LeafIndex reference;
-    std::span<const double> by_leaf;  // g; empty where it is one
+    std::span<const double> by_leaf;  // g; empty if all are one
     double scale = 1.0;
 
-    // The order to compute the rows in: rows that share leaves in sequence find them in cache.
+    // The order in which rows are computed. Consecutive rows that share leaves find them in cache.
     std::span<const Offset> row_order;  // a permutation of the rows
-    // The place of the reference sample that each query row is, where the queries are such; -1 for a
-    // row that is none of them.
+    // For each query row, the place of the reference sample that it is, or -1 if it is none of them.
+    // Empty if no query is a reference sample.
     std::span<const SampleId> own;
-    // What to put at (row, own[row]) instead of the scheme's own value; empty to leave it.
+    // Values for the entries (row, own[row]), replacing those of the scheme. Empty to keep them.
     std::span<const double> diagonal;
-    // Present for the exact out-of-bag kernel: each entry is divided by the shared count.
+    // Set for the exact out-of-bag kernel only: each entry is divided by the shared count.
     OobBits query_oob;      // by row
     OobBits reference_oob;  // by place
 
@@ -132,7 +133,7 @@ struct Product {
         return query.weights.all_one() && reference.weights.all_one() && by_leaf.empty();
     }
 
-    // Leaf collisions of one row: the work that it takes, and a bound on its nonzeros.
+    // The number of leaf collisions of one row. It measures the work and bounds the number of nonzeros.
     Offset collisions(Offset row) const {
         Offset total = 0;
         const auto& incidence = query.incidence;
