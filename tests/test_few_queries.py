@@ -71,7 +71,7 @@ def test_rows_without_proximity(forest):
     prox = ForestProximity.from_leaves(np.arange(80).reshape(40, 2) // 8, y=np.arange(40) % 2)
     far = [[99, 99]]
     assert_array_equal(prox.weighted_sums(np.ones(40), far), [0])
-    with pytest.warns(UserWarning, match="1 of 1 rows have no proximity"):
+    with pytest.warns(UserWarning, match="1 of 1 samples have proximity 0"):
         assert np.isnan(prox.weighted_average(np.ones(40), far)).all()
 
 
