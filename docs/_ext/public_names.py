@@ -64,9 +64,7 @@ def find_home(app, env, node, contnode):
         homes = [full for full in public_names() if full.endswith(f".{name}")]
         if len(homes) == 1:
             domain, docname = env.get_domain("py"), node["refdoc"]
-            return domain.resolve_xref(
-                env, docname, app.builder, "obj", homes[0], {**node.attributes}, contnode
-            )
+            return domain.resolve_xref(env, docname, app.builder, "obj", homes[0], node, contnode)
     return None
 
 
