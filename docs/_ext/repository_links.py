@@ -27,7 +27,7 @@ def adapt(app, docname, source):
 def adapt_included(app, path, docname, source):
     """Rewrite the links of a page of the repository's root, such as the change log."""
     text = re.sub(r"\]\(docs/", "](", source[0])
-    source[0] = re.sub(r"\[([^\[\]]+)\]\([A-Z]+\.(?:md|cff)\)", r"\1", text)
+    source[0] = re.sub(r"\[([^\[\]]+)\]\([A-Z_]+\.(?:md|cff)\)", r"\1", text)
 
 
 def setup(app):
