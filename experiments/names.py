@@ -46,7 +46,7 @@ _NAMES = {
     "loss": "loss of the model",
     "loss_apart": "loss, 5-fold",
     "kernel": "the kernel",
-    "neighbors": "10 nearest neighbours of every row",
+    "neighbors": "10 nearest neighbors of every row",
     "product": "the kernel times a vector",
 }
 

@@ -47,7 +47,7 @@ def separability(rows):
         )
     header = [
         *("N", f"mean R, T = {fewest}", f"mean R, T = {most}", "limit", f"sd of R, T = {most}"),
-        *("mean error where P > 0", "‖error‖ / ‖P‖ (Frobenius)", "10 nearest neighbours shared"),
+        *("mean error where P > 0", "‖error‖ / ‖P‖ (Frobenius)", "10 nearest neighbors shared"),
     ]
     return table.markdown(header, lines)
 
