@@ -206,7 +206,7 @@ def run_one(name, forest_path, data_dir, n_jobs):
 def write_page(results, path):
     by_task = {record["task"]: record for record in results["records"]}
     lines = [
-        "| task | scheme | seconds | peak GB | what it gave |",
+        "| task | scheme | seconds | peak GB | result |",
         "| --- | --- | --- | --- | --- |",
     ]
     for name in TASKS:
