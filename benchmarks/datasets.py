@@ -1,4 +1,4 @@
-"""Data and fitted forests for the benchmarks, kept on disk between runs."""
+"""Data and fitted forests for the benchmarks, cached on disk."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 
 def load(name, data_dir):
-    """Return X as float32 and y, in an order drawn once."""
+    """Return X as float32 and y, in a fixed random order."""
     if name == "iris":
         X, y = load_iris(return_X_y=True)
     elif name == "higgs-like":
@@ -26,10 +26,10 @@ def load(name, data_dir):
 
 
 def higgs_like(n_rows, seed=0):
-    """Return 28 columns and two classes: skewed quantities, and functions of them that separate.
+    """Return 28 columns and two classes: skewed columns, and functions of them.
 
-    Like HIGGS in size and in being hard (a forest on 60,000 rows is right two times in three), not
-    in its physics.
+    The data resemble HIGGS in size and difficulty: a forest grown on 60,000 rows is right for two
+    rows in three.
     """
     rng = np.random.default_rng(seed)
     raw = rng.gamma(2.0, 0.5, size=(n_rows, 21)).astype(np.float32)
@@ -42,7 +42,7 @@ def higgs_like(n_rows, seed=0):
 
 
 def fitted(name, rows, params, *, data_dir, cache, n_jobs):
-    """Return the path of a fitted forest with the rows that it was fitted on."""
+    """Return the path of a fitted forest, stored with its training rows."""
     label = "-".join([name, str(rows), *(f"{k}={v}" for k, v in sorted(params.items()))])
     path = Path(cache) / f"{label}.joblib"
     if not path.exists():

@@ -2,10 +2,10 @@
 
     python benchmarks/explore.py --data-dir DIR [--rows 20000] [--trees 500] [--python OLD NEW]
 
-DIR holds diamonds.npz (arrays X, y, feature_names, categories_*). It is written as CSV, and the
+DIR contains diamonds.npz (arrays X, y, feature_names, categories_*). It is written as CSV, and the
 command runs in this process on a random sample of its rows, as in docs/explorer.md. Prints a line
-of JSON: the seconds in total, the processor time of all threads, the seconds of each part without
-the parts inside it, and how often each part ran.
+of JSON: the total seconds, the processor time of all threads, the seconds of each part without
+nested parts, and how often each part ran.
 
 With --python, the interpreters of two environments with two versions of leafkernel take turns three
 times. The medians go to benchmarks/explore.json, and benchmarks/report.py puts them on the results
@@ -28,11 +28,11 @@ from time import perf_counter, process_time
 
 import numpy as np
 import pandas as pd
-import umap  # before the clock starts: it takes seconds to import
+import umap  # import before the clock starts, because it takes seconds
 from sklearn.ensemble import RandomForestRegressor
 
 TURNS = 3
-# Parts that are not ours, and so not in the total.
+# Parts of other libraries, which are not in the total.
 NOT_OURS = ("forest", "umap")
 PARTS = {
     "reading": ["leafkernel.cli._train:read_file"],
@@ -49,14 +49,14 @@ PARTS = {
 
 
 class Clock:
-    """Seconds and calls of named parts; time inside another part counts for that one alone."""
+    """Seconds and calls of named parts. Time in a nested part counts only for that part."""
 
     def __init__(self):
         self.seconds, self.cpu, self.calls = Counter(), Counter(), Counter()
         self._inside, self._other = [], np.zeros(2)
 
     def timed(self, part, function):
-        """Return the function with its time counted for a part."""
+        """Return the function, wrapped to count its time for a part."""
 
         @wraps(function)
         def run(*args, **kwargs):
@@ -86,7 +86,7 @@ class Clock:
                 owner = getattr(owner, each)
             found = owner.__dict__[name]
         except (ImportError, AttributeError, KeyError):
-            return  # another version of leafkernel, where it counts for the rest
+            return  # missing in this version of leafkernel: counts for the rest
         if isinstance(found, classmethod):
             setattr(owner, name, classmethod(self.timed(part, found.__func__)))
         else:
@@ -110,7 +110,7 @@ def write_diamonds(folder, path):
 
 
 def compare(options):
-    """Time two versions in turn, and write the medians."""
+    """Time two versions alternately, and write the medians."""
     size = ["--rows", str(options.rows), "--trees", str(options.trees)]
     found = [[], []]
     for _ in range(TURNS):

@@ -1,10 +1,10 @@
-"""All of P under shallow forests and with many equal rows: lists alone, and what is chosen now.
+"""Time all of P with large leaves or many equal rows: lists only, and the automatic choice.
 
     python benchmarks/full_rows.py --data-dir DIR
 
-From a fitted forest and X to P, on two threads. Each side has its turn three times in one process
-that has touched the memory before and keeps it, and the medians count. "write" is the time to write
-as many bytes as P has. The results go to benchmarks/full_rows.json, and
+The time from a fitted forest and X to P, on two threads. Both variants run alternately, three
+times, in one process that has touched the memory before and keeps it. The medians count. "write" is
+the time to write as many bytes as P has. The results go to benchmarks/full_rows.json, and
 benchmarks/report.py puts them on the results page.
 """
 
@@ -35,7 +35,7 @@ CASES = [  # data, rows, forest, schemes
 
 
 def timed(run):
-    """Return the time of a run, and what it gives."""
+    """Return the time of a run and its result."""
     gc.collect()
     begin = perf_counter()
     result = run()
@@ -43,12 +43,12 @@ def timed(run):
 
 
 def write_as_many(n_bytes):
-    """Write bytes, as NumPy does it."""
+    """Write bytes with NumPy."""
     return np.full(n_bytes // 8, 1.0)
 
 
 def measure(data, model, X, y, scheme, repeats):
-    """Return a record with the medians of all ways."""
+    """Return a record with the medians of all variants."""
     times = {name: [] for name in ("lists", "auto", "fit", "dense", "write")}
     distinct = twins._FEW
     for _ in range(repeats):

@@ -1,10 +1,10 @@
-"""Contributions of training rows to boosted scores, and AXIL: time and peak memory.
+"""Measure time and peak memory of contributions to boosted scores, and of AXIL.
 
     python benchmarks/gradient.py --data-dir DIR [--rows 262144] [--axil 16384 ... 262144]
 
 Covertype, LightGBM with 200 trees of 31 leaves, two threads. Models are trained once. Each step
-runs in a fresh process that loads the model and the rows, fits, and does the step three times or
-more; its peak is that of the whole process. The results go to benchmarks/gradient.json, and
+runs in a fresh process that loads the model and the rows, fits, and repeats the step at least three
+times. Peak memory is that of the whole process. The results go to benchmarks/gradient.json, and
 benchmarks/report.py puts them on the results page.
 """
 
@@ -33,7 +33,7 @@ STEPS = ("fit", "one row", "one neighbors", "neighbors")
 
 
 def train(folder, data_dir, n_rows, *, numeric):
-    """Train a model on the first rows, and keep it with them and with later ones as queries."""
+    """Train a model on the first rows and store it with them, and with later rows as queries."""
     X, y = load("covtype", data_dir)
     y = (y == 2).astype(np.int64)
     make = LGBMRegressor if numeric else LGBMClassifier
@@ -47,7 +47,7 @@ def train(folder, data_dir, n_rows, *, numeric):
 
 
 def timed(work, repeats):
-    """Return the result of some work, and the median of its times."""
+    """Return the result of a function and its median time."""
     times = []
     for _ in range(repeats):
         begin = perf_counter()
@@ -57,13 +57,13 @@ def timed(work, repeats):
 
 
 def peak():
-    """Return the largest memory of this process; getrusage would count that of its parent, too."""
+    """Return the peak memory of this process. getrusage would include that of its parent."""
     status = Path("/proc/self/status").read_text()
     return 1024 * int(status.split("VmHWM:")[1].split()[0])
 
 
 def step(what, path):
-    """Do one step in this process and print its times and its peak memory."""
+    """Run one step in this process and print its times and peak memory."""
     model, X, y, X_new = joblib.load(path)
     loaded = peak()
     data = (model, X, y, X_new)

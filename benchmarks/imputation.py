@@ -1,9 +1,9 @@
-"""Compare ways to fill in missing values, and write what came out as a table and a page.
+"""Compare methods to impute missing values, and write a table and a page.
 
 python benchmarks/imputation.py [--data-dir DIR] [--datasets iris wine] [--repeats 3]
 
-Data sets come with scikit-learn, but for airquality.csv, penguins.csv and titanic_891.csv, which
-are looked for in DIR and DIR/small. With all of them, and three repeats, it writes
+Data sets come from scikit-learn, except airquality.csv, penguins.csv and titanic_891.csv, which
+are read from DIR or DIR/small. With all of them, and three repeats, it writes
 benchmarks/imputation.csv and docs/imputation.md.
 """
 
@@ -41,7 +41,7 @@ MAX_ROWS = 400
 
 
 def load(name, data_dir, rng):
-    """Return a data frame of floats and categories, and targets; None where there is no file."""
+    """Return a data frame of floats and categories, and targets, or None if the file is missing."""
     if name in BUNDLED:
         X, y = BUNDLED[name](return_X_y=True, as_frame=True)
     else:
@@ -58,7 +58,7 @@ def load(name, data_dir, rng):
 
 
 def remove(X, mechanism, rng):
-    """Return which values to hide: a fifth of each column, at random or the larger the likelier."""
+    """Return which values to hide: a fifth of each column, at random or mostly large ones."""
     chance = np.full(X.shape, MISSING)
     if mechanism == "MNAR":
         # From 0 for the smallest value (or first category) to 40% for the largest.
@@ -159,7 +159,7 @@ def make(method, y, seed):
 
 
 def errors(X, filled, hidden):
-    """Return the error in standard deviations over numeric columns, and the share of wrong ones."""
+    """Return the error of numbers in standard deviations, and the share of wrong categories."""
     numeric, wrong = [], []
     for k, c in enumerate(X.columns):
         where = hidden[:, k]
@@ -174,7 +174,7 @@ def errors(X, filled, hidden):
 
 
 def one_run(name, X, y, mechanism, repeat):
-    """Yield what each method does on one split and one draw of missing values."""
+    """Yield the results of each method on one split and one draw of missing values."""
     rng = np.random.default_rng([repeat, mechanism == "MNAR"])
     hidden = remove(X, mechanism, rng)
     holes = X.mask(hidden)
@@ -338,7 +338,7 @@ def main():
     parser.add_argument("--repeats", type=int, default=3)
     arguments = parser.parse_args()
 
-    # Rows without proximity get the median; here, that is part of what is compared.
+    # Rows without proximity get the median. This is part of the comparison.
     warnings.simplefilter("ignore", LeafkernelWarning)
     warnings.simplefilter("ignore", ConvergenceWarning)
     begin = time.perf_counter()

@@ -1,10 +1,11 @@
-"""Neighbors under boosted and shallow forests: lists of leaf members, bit planes, and bounds.
+"""Time neighbors with large leaves: lists of leaf members, bit planes, and bounds.
 
     python benchmarks/large_leaves.py --data-dir DIR [--rows 32768 65536]
 
-Covertype, `kneighbors(10)` of all rows on two threads, all loops in one run, the same neighbors to
-the last bit or the run fails. Lists are timed once, because those of 65,536 rows take minutes, and
-all others three times: the median counts. More than 32,768 rows are measured with LightGBM alone.
+Covertype, `kneighbors(10)` of all rows on two threads, with all loops in one run. The run fails
+unless all give the same neighbors to the last bit. Lists are timed once, because they take minutes
+for 65,536 rows. The others are timed three times, and the median counts. More than 32,768 rows are
+measured with LightGBM only.
 The results go to benchmarks/large_leaves.json after each line, and benchmarks/report.py puts them
 on the results page.
 """
@@ -55,7 +56,7 @@ def timed(engine, product, k, repeats):
 
 
 def compare(name, model, schemes, X, y):
-    """Yield a record for each scheme."""
+    """Yield one record per scheme."""
     for scheme in schemes:
         prox = ForestProximity(model, scheme, n_jobs=THREADS).fit(X, y)
         product = Inside.of(prox).product()
@@ -63,7 +64,7 @@ def compare(name, model, schemes, X, y):
         record["lists"], expected = timed(NativeEngine(THREADS, loop="lists"), product, 10, 1)
         for loop in ("planes", "bounds", "auto"):
             if loop == "bounds" and product.by_leaf is None:
-                continue  # all leaves weigh the same, so bounds save nothing
+                continue  # all leaves have the same weight, so bounds save nothing
             record[loop], found = timed(NativeEngine(THREADS, loop=loop), product, 10, 3)
             if not all(map(np.array_equal, found, expected)):
                 raise SystemExit(f"{name}, {scheme}: the loops find different neighbors")
@@ -72,7 +73,7 @@ def compare(name, model, schemes, X, y):
 
 
 def boost_all(X, y):
-    """Return a record of all rows under XGBoost, whose lists would take an hour."""
+    """Return a record of all rows with XGBoost. Its lists would take an hour."""
     model = XGBClassifier(n_estimators=300, max_depth=6, n_jobs=THREADS).fit(X, y - y.min())
     prox = ForestProximity(model, "boosted", n_jobs=THREADS).fit(X, y)
     begin = perf_counter()

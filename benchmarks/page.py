@@ -1,10 +1,10 @@
-"""How large pages are, how long they take to make, and how soon they can be used.
+"""Measure the size of pages, the time to write them, and the time until they can be used.
 
     python benchmarks/page.py --data-dir DIR [--rows 1000 20000 100000] [--chromium PATH]
 
-Pages of Covertype, with 54 columns and a forest of 100 trees, opened in Chromium through Playwright
-as a person would open the file. Writes page.json, and the table in docs/explorer.md. A machine
-without a graphics card draws in software, which is slower than anything a reader has.
+Pages of Covertype, with 54 columns and a forest of 100 trees, are opened as files in Chromium
+through Playwright. Writes page.json and the table in docs/explorer.md. A machine without a graphics
+card renders in software, which is slower than the machine of any reader.
 """
 
 import argparse

@@ -1,13 +1,13 @@
-"""Time of `fit` and of its steps on several numbers of threads.
+"""Time `fit` and its steps with different numbers of threads.
 
     python benchmarks/parallel_fit.py --data-dir DIR [--rows 262144] [--threads 1 2 4 8 16]
 
-Covertype, a random forest of 100 deep trees, `gap`. Each number of threads has its turn in each
-round, in one process, and the table has the medians. The last column is how many times faster the
-most threads are than one. The forest is kept in --cache, because it takes minutes to grow.
+Covertype, a random forest of 100 deep trees, `gap`. Each round runs every number of threads, in one
+process, and the table shows the medians. The last column is the speedup of the most threads over
+one. The forest is stored in --cache, because it takes minutes to grow.
 
-To compare two versions, run it with each of them on the same machine: `--json` keeps the numbers,
-and `--before` puts those of another run into the table.
+To compare two versions, run both on the same machine. `--json` stores the numbers, and `--before`
+adds those of another run to the table.
 """
 
 import argparse
@@ -26,7 +26,7 @@ import leafkernel._native as core
 from leafkernel import ForestProximity, incidence
 from leafkernel.forests import scikit_learn
 
-# Where each step is: an object and the name of a function. Those that a version lacks are left out.
+# The object and function name of each step. Steps that a version lacks are skipped.
 STEPS = {
     "pack trees": [(core, "pack_trees")],
     "check X": [(scikit_learn.BaggedForest, "validate")],
@@ -73,7 +73,7 @@ def measure(forest, X, y, threads, rounds):
             total = perf_counter() - begin
             del prox
             gc.collect()
-            if turn == 0:  # the first round finds memory and caches as the one before left them
+            if turn == 0:  # warm up memory and caches
                 continue
             for step in STEPS:
                 runs[n][step].append(seconds[step])

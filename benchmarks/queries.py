@@ -2,8 +2,8 @@
 
     python benchmarks/queries.py --data-dir DIR --python OLD NEW
 
-OLD and NEW are Python interpreters of environments with two versions of leafkernel. They take turns
-three times: a few new rows on one thread, all rows on two. The medians go to
+OLD and NEW are Python interpreters of environments with two versions of leafkernel. They run
+alternately, three times each: a few new rows on one thread, all rows on two. The medians go to
 benchmarks/queries.json, and benchmarks/report.py puts them on the results page.
 """
 
@@ -36,7 +36,7 @@ def measure(path):
     gap, kerf = (ForestProximity(forest, scheme).fit(X, y) for scheme in ("gap", "kerf"))
     classifier = ProximityClassifier(gap).fit(X, y)
     one, values = new[:1], y.astype(float)
-    targets = {} if hasattr(gap, "y_") else {"y": y}  # old versions do not keep them
+    targets = {} if hasattr(gap, "y_") else {"y": y}  # old versions do not store them
     queries = {
         "`weighted_average`, gap, 1 row": lambda: gap.weighted_average(values, one),
         "`explain_prediction`, gap, 1 row": lambda: explain_prediction(gap, x=one, **targets),
@@ -65,7 +65,7 @@ def measure_all(path):
         }
         for name, run in work.items():
             found[f"`{name}`, {scheme}"] = 1000 * _time(run, 3)
-        if scheme != "oob":  # which has no operator
+        if scheme != "oob":  # it has no operator
             product = prox.operator()
             found[f"`operator`, 4 vectors, {scheme}"] = 1000 * _time(
                 lambda p=product: p @ vectors, 9
@@ -85,7 +85,7 @@ def _time(query, repeats=REPEATS):
 
 
 def compare(pythons, what, path, rows):
-    """Return the medians of both versions, which take turns."""
+    """Return the medians of both versions, which run alternately."""
     found = [[], []]
     for _ in range(TURNS):
         for python, runs in zip(pythons, found, strict=True):

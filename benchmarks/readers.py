@@ -1,10 +1,10 @@
-"""What readers of other libraries make of messy text files, with their default calls.
+"""Test how the readers of other libraries handle messy text files, with default settings.
 
     pip install duckdb pandas polars pyarrow
     python benchmarks/readers.py
 
-Prints a table in Markdown: a line for each file, a column for each library, and what became of the
-file: "right", the error, or what is wrong.
+Prints a Markdown table with one line per file and one column per library. A cell is "right", the
+error, or a description of the wrong result.
 """
 
 import tempfile
@@ -15,7 +15,7 @@ import pandas as pd
 import polars as pl
 from pyarrow import csv
 
-# The bytes of a file, and its table as a person reads it, with None for missing values.
+# The bytes of a file, and its table as a person would read it, with None for missing values.
 FILES = {
     "semicolons": (b"a;b\n1;x\n2;y\n", {"a": [1, 2], "b": ["x", "y"]}),
     "decimal commas": (b"a;b\n1,5;x\n2,5;y\n", {"a": [1.5, 2.5], "b": ["x", "y"]}),
@@ -38,7 +38,7 @@ READERS = {
 
 
 def judge(read, path, expected):
-    """Return what became of a file. One without an expected table must be refused."""
+    """Return the result for a file. A file without an expected table must raise an error."""
     try:
         frame = read(path)
     except Exception as error:

@@ -24,7 +24,7 @@ DATA = {"covtype": "Covertype", "airlines": "Airlines", "iris": "iris", "higgs-l
 
 
 def line(record):
-    """One record, for someone who watches."""
+    """Return one record as a line of text."""
     what = [
         record["case"],
         record["data"],
@@ -37,7 +37,7 @@ def line(record):
 
 
 class Results:
-    """The records, to be asked."""
+    """The records, with methods to look them up."""
 
     def __init__(self, records):
         self.records = records

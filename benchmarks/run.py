@@ -1,16 +1,16 @@
-"""Time leafkernel against every rival that runs here, and write the results page.
+"""Time leafkernel against other installed libraries, and write the results page.
 
     python -m venv .bench
     .bench/bin/pip install . -r benchmarks/requirements.txt
     .bench/bin/python benchmarks/run.py --data-dir DIR
 
-DIR holds covtype.npz and airlines.npz with arrays X and y; without it, scikit-learn's fetch_covtype
-is used and Airlines is left out. Every side is a process of its own that has touched more memory
-than it will need and keeps it; sides take turns, and ratios are ratios of medians of one run. Peak
-memory is that of a fresh process that keeps nothing, by the kernel's count. Results go to
-benchmarks/results.json, from which benchmarks/report.py makes docs/benchmarks.md and its figures.
---only, --rows and --data run some of the cases and keep what is known of the others; --quick runs
-small ones.
+DIR contains covtype.npz and airlines.npz with arrays X and y. Without it, scikit-learn's
+fetch_covtype is used and Airlines is skipped. Every library runs in its own process, which has
+touched more memory than it will need and keeps it. Libraries run alternately, and ratios are those
+of medians in one run. Peak memory is that of a fresh process that keeps no memory, as counted by
+the kernel. Results go to benchmarks/results.json, and benchmarks/report.py converts them to
+docs/benchmarks.md and its figures. --only, --rows and --data run some of the cases and keep the
+results of the others. --quick runs small cases.
 """
 
 import argparse
@@ -32,8 +32,8 @@ SCHEMES = ("uniform", "kerf", "gap", "oob")
 UNSORTED = {"sort": False}
 LARGE = 100_000
 WITH_MEMORY = ("matrix", "neighbors", "higgs")
-# glibc's free() then gives nothing back to the system. Many virtual machines return freed memory to
-# their host, and to get it again takes longer than to compute what it is for.
+# Keeps glibc's free() from returning memory to the system. Many virtual machines return freed
+# memory to their host, and getting it back can take longer than the computation.
 KEEP_MEMORY = {
     "MALLOC_MMAP_MAX_": "0",
     "MALLOC_TRIM_THRESHOLD_": str(2**46),
@@ -117,7 +117,7 @@ class Side:
         self.alive = self.process.stdout.readline().strip() == "ready"
 
     def run(self, task):
-        """Return what a task took, or None once the process has failed."""
+        """Return the measurements of a task, or None after the process has failed."""
         if not self.alive:
             return None
         self.process.stdin.write(json.dumps(task) + "\n")
@@ -132,7 +132,7 @@ class Side:
 
 
 def measure_all(of_forest, args):
-    """Run the cases of one forest, their sides taking turns; yield a record for each side."""
+    """Run the cases of one forest, alternating between libraries. Yield one record per library."""
     _, data, rows, params, *_ = of_forest[0]
     forest = datasets.fitted(
         data, rows, params, data_dir=args.data_dir, cache=args.cache, n_jobs=args.n_jobs
@@ -144,10 +144,10 @@ def measure_all(of_forest, args):
         found = {rival: [] for rival in taking_part}
         if rows < LARGE:
             turns = [rival for _ in range(repeats) for rival in taking_part]
-        else:  # there is memory for one side at a time
+        else:  # there is memory for only one library at a time
             turns = [rival for rival in taking_part for _ in range(repeats)]
         for turn, rival in enumerate(turns):
-            if rival not in sides or not sides[rival].alive:  # it may do better at another task
+            if rival not in sides or not sides[rival].alive:  # it may succeed at another task
                 sides[rival] = Side(rival, forest, args, touch=touch)
             result = sides[rival].run(task)
             if result is not None:
@@ -170,7 +170,7 @@ def measure_all(of_forest, args):
 
 
 def peak_memory(rival, task, forest, args):
-    """Return what a fresh process takes, in all and beyond the forest and its data."""
+    """Return the peak memory of a fresh process, total and beyond the forest and its data."""
     alone = Side(rival, forest, args)
     found = alone.run(task)
     alone.stop()
@@ -224,7 +224,7 @@ def main():
     chosen.sort(key=lambda case: (case[2], case[1], str(case[3])))
     for _, of_forest in groupby(chosen, key=lambda case: case[1:4]):
         for record in measure_all(list(of_forest), args):
-            # A case that runs again replaces what it found before.
+            # A case that runs again replaces its earlier records.
             key = ("case", "data", "rows", "forest", "task", "rival")
             records = [r for r in records if any(r[k] != record[k] for k in key)] + [record]
             print(report.line(record), flush=True)

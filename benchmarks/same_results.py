@@ -1,10 +1,10 @@
-"""Compare results in memory, mapped from files, out of core and on Dask: they must be the same.
+"""Check that results in memory, mapped from files, out of core and on Dask are equal.
 
     python benchmarks/same_results.py --data-dir DIR [--rows 20000]
 
 Covertype, 50 trees, all training rows and 2,000 new ones, four schemes. Proximities, neighbors
-and their order must agree to the last bit; sums add up in another order, so they agree to rounding.
-Prints a line for each scheme and way, and fails if anything differs.
+and their order must agree to the last bit. Sums are added in another order, so they agree up to
+rounding. Prints one line per scheme and variant, and fails if anything differs.
 """
 
 import argparse
@@ -24,7 +24,7 @@ TREES, NEW, NEIGHBORS = 50, 2_000, 30
 
 
 def ways(forest, scheme, X, y, folder):
-    """Yield a name and a proximity for each way to fit."""
+    """Yield a name and a proximity for each variant of fit."""
     whole = ForestProximity(forest, scheme, n_jobs=2).fit(X, y)
     yield "in memory", whole
     yield "mapped", ForestProximity.load(whole.save(folder / f"{scheme}-mapped"))
@@ -37,10 +37,10 @@ def ways(forest, scheme, X, y, folder):
 
 
 def results(prox, X_new, values):
-    """Return what is compared: exact results, and sums."""
+    """Return the results to compare: exact ones and sums."""
     exact, sums = [], []
     for X in (None, X_new):
-        P, nearest, average = dask.compute(  # what is not lazy comes back as it is
+        P, nearest, average = dask.compute(  # leaves results that are not lazy unchanged
             prox.proximity(X), prox.kneighbors(X, NEIGHBORS), prox.weighted_average(values, X)
         )
         exact += [P.indptr, P.indices, P.data, *nearest]

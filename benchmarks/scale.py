@@ -1,13 +1,13 @@
-"""Fit to Parquet files larger than the memory that is allowed, and find neighbors, with times.
+"""Time fit and neighbors for Parquet files that are larger than the memory limit.
 
     python benchmarks/scale.py --folder DIR [--rows 10000000] [--queries 1000000] [--memory 6GB]
     python benchmarks/scale.py --folder DIR --rows 1000000 2000000 5000000 10000000 --queries 100000
 
-Generated HIGGS-like rows go to Parquet files in DIR, which needs about 8 GB of disk for 10 million
-rows. A forest of 50 trees, grown once on 100,000 rows, routes them all; "kerf" weighs them. Each
-step runs in a process of its own, whose peak memory is measured: all of it, and what is not mapped
-from files. With --dask, the fit and the neighbors run on a Dask cluster of two processes instead,
-whose memory is not measured. The results go to benchmarks/scale.json.
+Generated HIGGS-like rows are written to Parquet files in DIR, which need about 8 GB of disk for 10
+million rows. The scheme is "kerf" with a forest of 50 trees, grown once on 100,000 rows. Each step
+runs in its own process, whose peak memory is measured, with and without memory mapped from files.
+With --dask, the fit and the neighbors run on a Dask cluster of two processes instead, whose memory
+is not measured. The results go to benchmarks/scale.json.
 """
 
 import argparse
@@ -28,13 +28,13 @@ NAMES = [f"x{i}" for i in range(28)]
 
 
 def generate(folder, n_rows):
-    """Write the rows that are not there yet, and grow the forest on the first ones."""
+    """Write missing files, and grow the forest on the first rows."""
     import pandas as pd  # noqa: PLC0415 - the measured steps must not import it here
     from datasets import higgs_like  # noqa: PLC0415
     from sklearn.ensemble import RandomForestClassifier  # noqa: PLC0415
 
     folder.mkdir(parents=True, exist_ok=True)
-    for i in range(-(-n_rows // ROWS_PER_FILE) + 1):  # the last file holds queries
+    for i in range(-(-n_rows // ROWS_PER_FILE) + 1):  # the last file contains queries
         path = folder / ("queries.parquet" if i * ROWS_PER_FILE >= n_rows else f"{i:04}.parquet")
         if not path.exists():
             X, y = higgs_like(ROWS_PER_FILE, seed=99_999 if path.stem == "queries" else i)
@@ -72,13 +72,13 @@ def step(what, folder, n_rows, n_queries, memory):
     files = [folder / f"{i:04}.parquet" for i in range(n_rows // ROWS_PER_FILE)]
     begin = perf_counter()
     if what == "fit":
-        shutil.rmtree(kernel, ignore_errors=True)  # a fit that is there would be opened
+        shutil.rmtree(kernel, ignore_errors=True)  # an existing fit would be opened
         prox = ForestProximity(forest, "kerf", max_memory=memory, n_jobs=2)
         prox.fit(Batches.from_parquet(files, target="y"), folder=kernel)
         parts = len(getattr(prox.kernel_.index, "parts", [0]))
     else:
         prox = ForestProximity.load(kernel, verify=False)
-        parts = perf_counter() - begin  # how long it took to open
+        parts = perf_counter() - begin  # the time to open
         rows = min(n_queries, ROWS_PER_FILE)
         every = Batches.from_parquet(folder / "queries.parquet", columns=NAMES, batch_rows=1 << 16)
 

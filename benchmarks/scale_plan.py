@@ -1,12 +1,11 @@
-"""Say what 10 million, 100 million and a billion rows need, from costs measured on this machine.
+"""Estimate the resources for 10 million, 100 million and a billion rows, from measured costs.
 
     python benchmarks/scale_plan.py --folder DIR
 
 DIR is the folder of benchmarks/scale.py, with kernels of 1 million and of 10 million rows. Work
-is counted in leaf collisions. How many there are with n rows follows from the sizes of leaves,
-which are measured on 1 million rows. The plan is checked: the collisions that it foresees for 10
-million rows are compared with those that there are, and so are its times. The tables on the page
-about scale (docs/scale.md) are written anew.
+is counted in leaf collisions. Their number for n rows follows from the sizes of leaves, which are
+measured on 1 million rows. As a check, the estimated collisions and times for 10 million rows are
+compared with the measured ones. The tables in docs/scale.md are updated.
 """
 
 import argparse
@@ -26,13 +25,13 @@ CORES_OF_A_MACHINE, BYTES_OF_A_NEIGHBOR = 16, 12
 
 @dataclass(frozen=True)
 class Costs:
-    """What was measured: seconds of one core, and bytes."""
+    """Measured costs: seconds of one core, and bytes."""
 
     fit_row: float  # reading, routing, counting and listing a row
     collision: float  # finding the nearest
     index_row: float  # lists of a row
     leaves_row: float  # leaf ids of a row
-    memory_row: float  # vectors that are in memory
+    memory_row: float  # vectors in memory
 
     @classmethod
     def read(cls, records, folder, kernels, per_query):
@@ -67,7 +66,7 @@ def collisions(prox, samples):
 
 
 def plan(costs, n, per_query):
-    """Return a line of the table: what the index and a million queries need, and all rows."""
+    """Return a line of the table: the needs of the index, of a million queries, and of all rows."""
     index = n * costs.index_row
     of_queries = QUERIES * per_query * costs.collision / 3600
     of_all = n * per_query * costs.collision / 3600
@@ -122,7 +121,7 @@ def main():
     queries = Batches.from_parquet(options.folder / "queries.parquet", batch_rows=SAMPLE)
     names = list(small.feature_names_in_)
     samples = Inside.of(small).route(next(iter(queries)).X[names])
-    # A query falls into a leaf as often as the rows do, so leaves of a share p of all rows add p².
+    # Queries reach leaves as often as rows do, so a leaf with a share p of the rows adds p².
     shares = small.kernel_.forest.leaf_mass / small.n_samples_fit_
     foreseen = {n: n * float((shares**2).sum()) for n in kernels}
     there = {n: float(collisions(prox, samples)) for n, prox in kernels.items()}

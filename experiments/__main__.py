@@ -1,14 +1,14 @@
-"""Run one experiment, or all.
+"""Run one experiment or all of them.
 
     python -m experiments accuracy --data DIR
     python -m experiments all --data DIR
     python -m experiments all --quick
 
-Each writes experiments/results/NAME.csv and figures to docs/images/, and checks the claims that
-must hold; `page` makes docs/experiments.md and docs/influence.md from the results. A part of the
-whole (other data sets, sizes, repeats or seeds, and scaling without forestgeom) goes to results/
-and figures/ in the cache.
---quick takes small data that scikit-learn brings along, and needs no DIR.
+Each experiment writes experiments/results/NAME.csv and figures in docs/images/, and checks its
+claims. `page` writes docs/experiments.md and docs/influence.md from the results. A partial run
+(selected data sets, sizes, repeats or seeds, or scaling without forestgeom) writes to results/ and
+figures/ in the cache instead.
+--quick uses small data sets from scikit-learn and needs no DIR.
 """
 
 import argparse
@@ -28,7 +28,7 @@ EXPERIMENTS = (
 
 
 def load(name):
-    """Import an experiment when it is asked for: a rival's environment has not all they need."""
+    """Import one experiment only, because forestgeom's environment may lack packages of others."""
     return importlib.import_module(f"experiments.{name}")
 
 
@@ -54,9 +54,9 @@ def parse():
         "--data",
         type=Path,
         metavar="DIR",
-        help="folder with the data sets: experiments/datasets.py",
+        help="folder with the data sets; see experiments/datasets.py",
     )
-    add("--quick", action="store_true", help="small data, in a minute or two")
+    add("--quick", action="store_true", help="use small data; takes a minute or two")
     add(
         "--datasets",
         nargs="+",
@@ -65,13 +65,13 @@ def parse():
         metavar="NAME",
         help=f"only these of {', '.join(names)}",
     )
-    add("--max-rows", type=positive, metavar="N", help="leave larger sizes out")
+    add("--max-rows", type=positive, metavar="N", help="skip larger sizes")
     add(
         "--repeats",
         type=positive,
         default=known.repeats,
         metavar="N",
-        help="at most (default %(default)s): large sizes take fewer",
+        help="largest number of repeats, default %(default)s; large sizes use fewer",
     )
     add("--seed", type=int, default=known.seed, metavar="N", help="default %(default)s")
     add(
@@ -85,16 +85,16 @@ def parse():
         "--forestgeom",
         type=Path,
         metavar="PYTHON",
-        help="a Python that has forestgeom, to time it as well",
+        help="a Python interpreter with forestgeom, to time it as well",
     )
     add(
         "--cache",
         type=Path,
         metavar="DIR",
-        help="where finished cells are kept; take another for other data or another machine",
+        help="folder for finished cells; use another one for other data or another machine",
     )
-    add("--results", type=Path, metavar="DIR", help="where CSV files go")
-    add("--figures", type=Path, metavar="DIR", help="where figures go")
+    add("--results", type=Path, metavar="DIR", help="folder for CSV files")
+    add("--figures", type=Path, metavar="DIR", help="folder for figures")
     args = parser.parse_args()
     if args.forestgeom and not args.forestgeom.exists():
         parser.error(f"--forestgeom: there is no {args.forestgeom}")
@@ -110,7 +110,7 @@ def parse():
 
 
 def options_of(names, args):
-    """Return the options; what is not the whole does not overwrite the results of the whole."""
+    """Return the options. A partial run does not overwrite the results of a full run."""
     args = dict(args)
     known = cells.Options()
     quick = args["quick"]
@@ -123,9 +123,9 @@ def options_of(names, args):
         whole = args["cache"] / where if part else getattr(known, where)
         args[where] = args[where] or whole
     if part:
-        print(f"a part of the whole: results go to {args['results']}")
+        print(f"partial run: results go to {args['results']}")
     for key in cells.PATHS:
-        # Cells run in processes of their own, in the clone's root.
+        # Each cell runs in its own process, in the root of the clone.
         args[key] = args[key].absolute() if args[key] else None
     return cells.Options(**{**args, "datasets": tuple(args["datasets"])})
 
@@ -162,6 +162,6 @@ if __name__ == "__main__":
     try:
         main()
     except KeyboardInterrupt:
-        told = "stopped; finished cells are kept: run the same command again"
-        # A cell's own process is interrupted too, and has nothing to add.
+        told = "stopped; finished cells are kept. Run the same command again to continue"
+        # The process of a cell is interrupted too, and prints nothing.
         raise SystemExit(130 if sys.argv[1:2] == ["cell"] else told) from None

@@ -1,7 +1,7 @@
 """Accuracy of proximity-weighted prediction (the paper's appendix table).
 
-A forest of 100 trees on some of the training rows; the class of a test row is the one that weighs
-most in P y, for each proximity, beside the forest's own.
+A forest of 100 trees is grown on some of the training rows. For each proximity, the predicted class
+of a test row has the largest weight in P y. The forest's own accuracy is given for comparison.
 """
 
 from sklearn.ensemble import RandomForestClassifier
@@ -12,7 +12,7 @@ from leafkernel.tasks import ProximityClassifier
 
 SIZES = (16_384, 32_768, 65_536, 131_072, 262_144)
 LARGEST = {"airlines": 485_444, "airlines_indicators": 485_444, "covtype": 522_910}
-# Above this many rows there are three repeats at most.
+# Above this many rows, there are at most three repeats.
 MANY = 131_072
 SCHEMES = ("gap", "oob_separable", "kerf", "original")
 
@@ -45,7 +45,7 @@ def compute(cell, path, options):
 
 
 def draw(rows, folder, options):
-    """The table in the page is the figure."""
+    """Draw nothing: the page shows a table."""
     print(table.spread(rows, "predictor", "accuracy"))
 
 

@@ -1,4 +1,4 @@
-"""Numbers that stand in the words of the page and in none of its tables.
+"""Compute the numbers that are quoted only in the text of the page.
 
 python -m experiments.asides DIR
 """
@@ -15,7 +15,7 @@ from leafkernel.tasks import LeafPCA
 
 
 def growth():
-    """Slopes of the numbers in a kernel, and of time on the sizes that forestgeom ran too."""
+    """Print slopes of kernel size, and of time on the sizes that forestgeom ran too."""
     rows = cells.read_csv(cells.HERE / "results" / "scaling.csv")
     plain = [row for row in rows if all(row[key] == scaling.PLAIN[key] for key in scaling.PLAIN)]
     kernels = [row for row in plain if row["what"] == "kernel" and row["seconds"] != ""]
@@ -30,7 +30,7 @@ def growth():
 
 
 def large_leaves(data):
-    """Training rows in the leaves of a forest on Covertype whose smallest may hold 20."""
+    """Print leaf sizes of a forest on Covertype with min_samples_leaf=20."""
     X, y, _, _ = datasets.split(datasets.load("covtype", data), 0)
     X, y = datasets.draw(X, y, 16_384, 0)
     leaves = (
@@ -43,7 +43,7 @@ def large_leaves(data):
 
 
 def twins(data):
-    """Shares of Airlines' rows that have another with the same features."""
+    """Print the share of Airlines rows that have the same features as another row."""
     X, y, *_ = datasets.load("airlines", data)
     few, _ = datasets.draw(X, y, 16_384, 0)
     for rows in (few, X):
@@ -55,7 +55,7 @@ def twins(data):
 
 
 def before_the_plane(data):
-    """SignMNIST A-K: the forest, and nearest neighbors in 50 principal components."""
+    """Print the accuracy on SignMNIST A-K of the forest, and in 50 principal components."""
     X, y, X_test, y_test = manifolds.load("sign_mnist_ak", cells.Options(data=data))
     forest = RandomForestClassifier(random_state=0, n_jobs=2).fit(X, y)
     print(f"the forest: {forest.score(X_test, y_test):.1%}")

@@ -1,9 +1,9 @@
-"""Beyond the paper: accuracy with exact OOB, instance hardness and boosted trees.
+"""Measure the accuracy of exact OOB, instance hardness and boosted trees (not in the paper).
 
-The accuracy table again, for proximities that the paper names and does not try. A test row is out
-of every bag, so S(x, x') = S(x') and exact and separable OOB are the same there. They differ on
-training rows alone, so those are predicted too, each from the other rows, beside the forest's own
-out-of-bag accuracy. (How neighbors and products scale is measured with the kernel, in scaling.py.)
+The accuracy table for proximities that the paper mentions but does not test. A test row is out of
+bag in every tree, so S(x, x') = S(x'), and exact and separable OOB are equal. They differ on
+training rows. Therefore each training row is predicted from the others too, and compared with the
+forest's out-of-bag accuracy. (scaling.py measures how neighbors and products scale.)
 """
 
 import numpy as np
@@ -15,11 +15,11 @@ from leafkernel import ForestProximity
 from leafkernel.schemes import InstanceHardness
 from leafkernel.tasks import ProximityClassifier
 
-# Instance hardness compares all pairs of rows in each tree's own subspace: quadratic. Those of one
-# leaf are few, but each leaf is a search of its own, in Python.
+# Instance hardness compares all pairs of rows in each tree's own subspace, which is quadratic. The
+# variant within leaves compares fewer pairs, but searches each leaf separately, in Python.
 IH_AT_MOST, IH_IN_LEAVES_AT_MOST = 4_096, 16_384
 DATASETS = ("airlines", "covtype")
-# Two repeats at most, and above so many rows one.
+# At most two repeats, and one above this many rows.
 REPEATS, MANY = 2, 131_072
 
 
@@ -47,7 +47,7 @@ def compute(cell, path, options):
     found = {"forest": forest.score(X_test, y_test), "forest, out of bag": forest.oob_score_}
 
     def predictor(ensemble, scheme):
-        # The diagonal is left out: a training row must not vote for itself.
+        # Without the diagonal, because a training row must not vote for itself.
         prox = ForestProximity(ensemble, scheme, diagonal="zero", n_jobs=options.n_jobs)
         return ProximityClassifier(prox).fit(X, y)
 
@@ -67,13 +67,13 @@ def compute(cell, path, options):
 
 
 def draw(rows, folder, options):
-    """The table in the page is the figure."""
+    """Draw nothing: the page shows a table."""
     print(table.spread(rows, "predictor", "accuracy"))
 
 
 def claims(rows, options):
     found = table.means(rows, ("dataset", "rows", "predictor"), "accuracy")
     worst = table.farthest(found, "oob", "oob_separable")
-    yield f"exact and separable OOB predict test rows alike (differ by {worst:.5f})", worst < 1e-3
+    yield f"exact and separable OOB predict test rows equally (differ by {worst:.5f})", worst < 1e-3
     worst = table.farthest(found, "gap, out of bag", "forest, out of bag")
     yield f"GAP's out-of-bag accuracy is the forest's (differs by {worst:.5f})", worst < 2e-3

@@ -1,4 +1,4 @@
-"""An experiment is a list of cells; a finished cell is kept as a small file and not run again."""
+"""Run experiments, which are lists of cells. Finished cells are stored and not run again."""
 
 import csv
 import json
@@ -11,20 +11,20 @@ from pathlib import Path
 from experiments import datasets
 
 HERE = Path(__file__).parent
-PATHS = ("data", "forestgeom", "cache", "results", "figures")  # of the options below
+PATHS = ("data", "forestgeom", "cache", "results", "figures")  # options that are paths
 
 
 class ClaimError(Exception):
-    """Something that must hold does not."""
+    """A claim of an experiment does not hold."""
 
 
 class MissingDataError(Exception):
-    """A data set that an experiment needs is not there."""
+    """A data set of an experiment is missing."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What every experiment is told."""
+    """The options of every experiment."""
 
     data: Path | None = None
     quick: bool = False
@@ -39,23 +39,23 @@ class Options:
     figures: Path = HERE.parent / "docs" / "images"
 
     def seed_of(self, repeat):
-        """Return the seed of a repeat: split, sample and forest all hang on it."""
+        """Return the seed of a repeat, which determines the split, the sample and the forest."""
         return 1000 * self.seed + repeat
 
     def chosen(self, names):
-        """Return the data sets to run, of those that an experiment knows."""
+        """Return the selected data sets, out of those that an experiment supports."""
         return [name for name in names if not self.datasets or name in self.datasets]
 
     def sizes(self, sizes, largest):
-        """Return the sizes that the data set has, the largest last, up to `max_rows`."""
+        """Return the sizes of a data set in ascending order, up to `max_rows`."""
         limit = min(largest, self.max_rows or largest)
         return [*(size for size in sizes if size < limit), limit]
 
 
 def run(name, experiment, options):
-    """Run the cells that are not done, write the CSV file and the figure, and check the claims.
+    """Run unfinished cells, write the CSV file and the figure, and check the claims.
 
-    Returns whether there was anything to run.
+    Return False if there was nothing to run.
     """
     cells = experiment.cells(options)
     if not cells:
@@ -86,7 +86,7 @@ def run(name, experiment, options):
 
 
 def compute(name, experiment, cell, path, options):
-    """Compute one cell: in a process of its own, unless it is a quick one."""
+    """Compute one cell in its own process. Quick cells run in this process."""
     if options.quick:
         keep(experiment.compute(cell, path, options), path)
         return
@@ -97,13 +97,13 @@ def compute(name, experiment, cell, path, options):
     code = subprocess.run(command, check=False, cwd=HERE.parent).returncode
     if code:
         why = "failed, see above"
-        if code < 0:  # Linux kills what takes too much memory
+        if code < 0:  # Linux kills processes that use too much memory
             why = f"was killed by signal {-code}; if it took too much memory, use --max-rows"
         raise SystemExit(f"{name}: {describe(cell)} {why}. Finished cells are kept")
 
 
 def compute_here(experiment, cell, told, path):
-    """Do the work of a cell's own process."""
+    """Compute a cell in this process."""
     told = json.loads(told)
     for key in PATHS:
         told[key] = Path(told[key]) if told.get(key) else None
@@ -112,7 +112,7 @@ def compute_here(experiment, cell, told, path):
 
 
 def keep(records, path):
-    """Write the file in one step: a cell that was interrupted leaves none."""
+    """Write the file in one step, so that an interrupted cell leaves no file."""
     part = path.with_suffix(".part")
     part.write_text(json.dumps(records, indent=1))
     part.replace(path)
@@ -129,7 +129,7 @@ def describe(cell):
 
 
 def write_csv(rows, path):
-    """Write one line for each record, with six significant digits."""
+    """Write one line per record, with six significant digits."""
     fields = list(dict.fromkeys(key for row in rows for key in row))
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="", encoding="utf-8") as file:
@@ -140,13 +140,13 @@ def write_csv(rows, path):
 
 
 def read_csv(path):
-    """Return the rows of a CSV file, numbers as numbers."""
+    """Return the rows of a CSV file, with numbers converted."""
     with path.open(newline="", encoding="utf-8") as file:
         return [{k: _number(v) for k, v in row.items()} for row in csv.DictReader(file)]
 
 
 def check(name, experiment, rows, options):
-    """Say which of the experiment's claims hold, and stop where one does not."""
+    """Print which claims of the experiment hold, and raise an error if one does not."""
     failed = []
     for claim, holds in experiment.claims(rows, options):
         print(f"  {'holds' if holds else 'FAILS'}: {claim}", flush=True)

@@ -1,6 +1,6 @@
-"""What contributions and their peers cost: to prepare, for one new row, and for all training rows.
+"""Measure the cost of contributions and other methods: setup, one new row, all training rows.
 
-One regression model, so that AXIL can take part, on one thread. Times are medians of some runs.
+The model is a regression, because AXIL supports no classes. Runs on one thread. Times are medians.
 """
 
 import time
@@ -27,7 +27,7 @@ def cells(options):
 
 
 def timed(work, runs):
-    """Return the result of some work, and the median of its times."""
+    """Return the result of a function and its median time."""
     times = []
     for _ in range(runs):
         begin = time.perf_counter()
@@ -74,12 +74,12 @@ def measure(known):
     one = timed(lambda: cdist(scaler.transform(x), placed), RUNS)[1]
     every = timed(lambda: cdist(placed, placed), 1)[1]
     yield {"method": "features", "prepare": prepare, "one": one, "all": every}
-    # One training for each row, whatever is explained: not run, but multiplied.
+    # One training per row. It is not run: the time of one training is multiplied.
     yield {"method": "retrain", "prepare": 0.0, "one": training * len(y), "all": training * len(y)}
 
 
 def draw(rows, folder, options):
-    """The table in the page is the figure."""
+    """Draw nothing: the page shows a table."""
     for row in rows:
         print({key: round(v, 5) if isinstance(v, float) else v for key, v in row.items()})
 

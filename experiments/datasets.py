@@ -1,9 +1,9 @@
 """The data sets of the paper, from files in a folder or from scikit-learn.
 
-A folder holds NAME.npz with arrays X and y, and X_test and y_test where there is a test part. Or it
-holds the files of `SOURCES` as their publishers give them: there or in its folder NAME, out of zip
-and tar archives, each plain or packed (.gz, .bz2, .xz). Nothing is written into it. What it has not
-of covtype and airlines, scikit-learn downloads; it brings digits along.
+The folder contains NAME.npz with arrays X and y, and X_test and y_test if there is a test part. Or
+it contains the files of `SOURCES` as published, directly or in a folder NAME. Zip and tar archives
+must be unpacked; single files may be compressed (.gz, .bz2, .xz). Nothing is written to the folder.
+If covtype or airlines is missing, scikit-learn downloads it. digits is part of scikit-learn.
 """
 
 import bz2
@@ -25,15 +25,15 @@ from sklearn.datasets import fetch_covtype, fetch_openml, load_digits, load_svml
 from sklearn.model_selection import train_test_split
 
 OPENERS = {"": open, ".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-# What readers raise over a file of another kind, or over a part of one.
+# Errors that readers raise for a file of another type, or an incomplete file.
 PACKED_BADLY = (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 UNREADABLE = (*PACKED_BADLY, OSError, ValueError, KeyError)
-# Text is parsed so many rows at a time, which takes little memory beside that of the result.
+# Text is parsed this many rows at a time, to need little memory besides the result.
 ROWS = 2**11
 
 
 class Dataset(NamedTuple):
-    """X of shape (n, d) and labels y; a test part where the data set comes with one."""
+    """X of shape (n, d) and labels y, and a test part if the data set has one."""
 
     X: np.ndarray
     y: np.ndarray
@@ -42,7 +42,7 @@ class Dataset(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A publisher's files: what reads those of one part, training or test, and its columns."""
+    """The files of a publisher: how to read the training or test part, and its columns."""
 
     read: Callable
     columns: int
@@ -51,12 +51,12 @@ class Source(NamedTuple):
 
 
 def load(name, data=None):
-    """Return a data set by its name, all of it."""
+    """Return all of a data set, by its name."""
     return LOADERS[name](name, data)
 
 
 def split(dataset, seed):
-    """Return X, y, X_test, y_test: the parts it comes with, or a stratified tenth for tests."""
+    """Return X, y, X_test, y_test: the given parts, or a stratified tenth as the test part."""
     X, y, X_test, y_test = dataset
     if X_test is None:
         X, X_test, y, y_test = train_test_split(X, y, test_size=0.1, stratify=y, random_state=seed)
@@ -64,7 +64,7 @@ def split(dataset, seed):
 
 
 def draw(X, y, n_rows, seed):
-    """Return `n_rows` of the training rows, drawn at random."""
+    """Return a random sample of `n_rows` training rows."""
     if n_rows > len(y):
         raise SystemExit(f"{n_rows:,} training rows wanted, {len(y):,} found: use --max-rows")
     rows = np.random.default_rng(seed).permutation(len(y))[:n_rows]
@@ -72,7 +72,7 @@ def draw(X, y, n_rows, seed):
 
 
 def available(name, data=None):
-    """Say whether a data set would be found: in the folder, or with scikit-learn."""
+    """Return whether a data set is available, in the folder or from scikit-learn."""
     name = MADE_OF.get(name, name)
     if name not in SOURCES or name in FETCHERS:
         return True
@@ -82,7 +82,7 @@ def available(name, data=None):
 
 
 def published(name, folder):
-    """Return the paths of the publisher's files, part by part; None where one is missing."""
+    """Return the paths of the publisher's files by part, or None if one is missing."""
     parts = [[find(name, folder, file) for file in part] for part in SOURCES[name].parts]
     return None if not parts or any(None in paths for paths in parts) else parts
 
@@ -103,26 +103,26 @@ def from_files(name, data):
 def fetched(name, folder):
     try:
         return FETCHERS[name]()
-    except OSError as error:  # urllib's are of this kind
+    except OSError as error:  # includes the errors of urllib
         raise SystemExit(
             f"{name} could not be downloaded ({error}).\n{wanted(name, folder)}"
         ) from error
 
 
 def find(name, folder, file):
-    """Return the path of a publisher's file, None where there is none."""
+    """Return the path of a publisher's file, or None if it is missing."""
     folders = [folder, folder / name] if folder else []
     paths = [each / spelling for each in folders for spelling in spellings(file)]
     return next((path for path in paths if path.is_file()), None)
 
 
 def spellings(file):
-    """Return the names that a file may have, the fastest to read first."""
+    """Return the possible names of a file, the fastest to read first."""
     return [file] if file.endswith(".npz") else [file + ending for ending in OPENERS]
 
 
 def wanted(name, folder):
-    """Say which files would do, and where they are published."""
+    """Return a message with the accepted files and their publisher."""
     name = MADE_OF.get(name, name)
     files = [file for part in SOURCES[name].parts for file in part]
     lines = [f"{name} is not in {folder}" if folder else f"{name} needs a folder, --data DIR"]
@@ -137,7 +137,7 @@ def wanted(name, folder):
 
 @contextmanager
 def reading(path, expected):
-    """Turn what goes wrong with a file into a message that names it."""
+    """Convert errors while reading a file into a message with its name."""
     try:
         yield
     except UNREADABLE as error:
@@ -155,7 +155,7 @@ def arrays(path):
 
 
 def paired(X, y, columns=None):
-    """Return X as rows of float32 and y as a vector, if they fit together."""
+    """Return X as float32 rows and y as a vector, after checking their sizes."""
     X, y = X.reshape(len(X), -1), y.reshape(-1)
     if columns not in (None, X.shape[1]):
         raise ValueError(f"{X.shape[1]} columns")
@@ -165,7 +165,7 @@ def paired(X, y, columns=None):
 
 
 def whole(y):
-    """Return labels as integers: other numbers are features in the place of labels."""
+    """Return labels as integers. Other numbers are probably features, so they raise an error."""
     if (y % 1 != 0).any():
         raise ValueError(f"{y[y % 1 != 0][0]} as a label")
     return y.astype(np.int64)
@@ -180,7 +180,7 @@ def from_npz(path):
 
 
 def numbers(path, columns, separator=",", header=""):
-    """Return a table of numbers, float32, that follows a line which begins with `header`."""
+    """Return a float32 table that follows a line starting with `header`."""
     import pandas as pd  # noqa: PLC0415
 
     with reading(path, f"{columns} numbers in each row"), opened(path) as file:
@@ -199,14 +199,14 @@ def numbers(path, columns, separator=",", header=""):
 
 
 def read_csv(paths, columns, at=0, header=""):
-    """Read numbers with commas between, the label first (`at` 0) or last (`at` -1)."""
+    """Read comma-separated numbers, with the label first (`at` 0) or last (`at` -1)."""
     table = numbers(paths[0], columns + 1, header=header)
     with reading(paths[0], f"a label in column {at % (columns + 1) + 1}"):
         return np.delete(table, at, axis=1), whole(table[:, at])
 
 
 def svmlight(path, columns):
-    """Yield X, sparse, and y of some rows at a time."""
+    """Yield sparse X and y, some rows at a time."""
     with reading(path, f"rows in LIBSVM's format, columns 1 to {columns}"), opened(path) as file:
         if not file.peek(1):
             raise ValueError("an empty file")
@@ -218,7 +218,7 @@ def svmlight(path, columns):
 
 
 def read_svmlight(paths, columns):
-    """Read rows in which zeros may be left out, but the last column is not empty."""
+    """Read rows in which zeros may be omitted. The last column must not be empty."""
     blocks = [(X.toarray(), y) for X, y in svmlight(paths[0], columns)]
     X, y = (np.concatenate(each) for each in zip(*blocks, strict=True))
     with reading(paths[0], f"{columns} columns, the last with values"):
@@ -228,7 +228,7 @@ def read_svmlight(paths, columns):
 
 
 def read_tv_news(paths, columns):
-    """Read the channels one after the other, with the columns that occur in any, in their order.
+    """Read all channels, with the columns that occur in at least one of them.
 
     The files number 4,125 columns, most of them for audio words; the paper counts 234.
     """
@@ -238,7 +238,7 @@ def read_tv_news(paths, columns):
 
 
 def read_pbmc(paths, columns):
-    """Read principal components with tabs between, and the name of a cell type in each line."""
+    """Read tab-separated principal components, and the cell type on each line."""
     X = numbers(paths[0], columns, "\t")
     with reading(paths[1], f"a label for each row of {paths[0].name}"), opened(paths[1]) as file:
         names = file.read().decode().splitlines()
@@ -254,7 +254,7 @@ def read_images(paths, columns):
 
 
 def read_idx(path):
-    """Return an array of bytes in MNIST's format: type, number of axes, their lengths, values."""
+    """Read an array of bytes in MNIST's format: type, number of axes, shape, values."""
     with reading(path, "MNIST's IDX format"), opened(path) as file:
         content = file.read()
         if content[:3] != b"\0\0\x08":
@@ -267,8 +267,8 @@ def read_idx(path):
 def read_medmnist(paths, columns):
     """Read the training and the test part.
 
-    The validation part is left out, as it seems to be in the paper: its counts of training images,
-    97K and 213K, are 89,996 + 7,180 and 165,466 + 47,280, those of both other parts together.
+    The validation part is left out, as the paper seems to do: its numbers of images, 97K and 213K,
+    are those of the training and test parts together (89,996 + 7,180 and 165,466 + 47,280).
     """
     with reading(paths[0], f"images of {columns} numbers"), arrays(paths[0]) as file:
         training = paired(file["train_images"], file["train_labels"], columns)
@@ -280,7 +280,7 @@ AIRLINES_NAMES = ("Airline", "AirportFrom", "AirportTo")
 
 
 def fetch_airlines():
-    """Names become codes in alphabetical order; days are 1 to 7 as they are."""
+    """Return Airlines with names as alphabetical codes and days as 1 to 7."""
     X, y = fetch_openml(data_id=1169, as_frame=True, return_X_y=True)
     codes = {
         name: np.unique(np.array(X[name], str), return_inverse=True)[1] for name in AIRLINES_NAMES
@@ -296,7 +296,7 @@ def fetch_forest_cover():
 
 
 def sign_mnist_a_to_k(name, data):
-    """J and Z need a motion and are not in the data: A to K are labels 0 to 10 without 9."""
+    """Return A to K: labels 0 to 10 without 9. J needs a motion and is not in the data."""
     X, y, X_test, y_test = from_files("sign_mnist", data)
     if X_test is None:
         raise SystemExit("sign_mnist.npz: expected X_test and y_test too; found none")
@@ -304,7 +304,7 @@ def sign_mnist_a_to_k(name, data):
 
 
 def airlines_indicators(name, data):
-    """Each name and day of the week as a column of 0 and 1: OpenML declares these four nominal."""
+    """Return Airlines with an indicator column for each airline, airport and day of the week."""
     X, y, *_ = from_files("airlines", data)
     nominal = [AIRLINES.index(column) for column in (*AIRLINES_NAMES, "DayOfWeek")]
     indicators = (X[:, [j]] == np.unique(X[:, j]) for j in nominal)
@@ -321,7 +321,7 @@ MEDMNIST = "MedMNIST v2: https://medmnist.com"
 SOURCES = {
     "covtype": Source(partial(read_csv, at=-1), 54, (("covtype.data",),), f"{UCI}/31/covertype"),
     "airlines": Source(
-        None, 7, (), "OpenML: https://www.openml.org/d/1169, downloaded where no folder has it"
+        None, 7, (), "OpenML: https://www.openml.org/d/1169, downloaded if it is missing"
     ),
     "higgs": Source(read_csv, 28, (("HIGGS.csv",),), f"{UCI}/280/higgs"),
     "susy": Source(read_csv, 18, (("SUSY.csv",),), f"{UCI}/279/susy"),

@@ -1,4 +1,4 @@
-"""How the experiments' figures look."""
+"""The style of the experiments' figures."""
 
 import matplotlib as mpl
 import matplotlib.ticker
@@ -9,7 +9,7 @@ import numpy as np
 
 NO_TICKS = mpl.ticker.NullLocator()
 NO_LABELS = mpl.ticker.NullFormatter()
-# Okabe and Ito's colors: told apart by people who see colors differently.
+# Okabe and Ito's colors, which color-blind readers can distinguish.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8B6914")
 
 
@@ -21,7 +21,7 @@ def start(n_rows, n_columns, size, **options):
 
 
 def shades(count):
-    """Return colors from light to dark for a quantity that grows."""
+    """Return colors from light to dark for an increasing quantity."""
     return plt.get_cmap("viridis_r")(np.linspace(0.12, 0.95, count))
 
 

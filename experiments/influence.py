@@ -1,6 +1,6 @@
-"""Rankings of training rows by what they did to a boosted model: ours, and those of peers.
+"""Rank training rows by their effect on a boosted model, with our methods and others.
 
-Models are small, and of three libraries.
+Models are small and come from three libraries.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ from leafkernel.tasks import AxilAttribution
 RATE = 0.1
 
 
-# Small, deep enough for interactions, and all rows in every tree. One thread: rows are few.
+# Small trees, deep enough for interactions, with all rows in every tree. One thread is enough.
 _TREES = {"max_depth": 3, "learning_rate": RATE}
 _HIST = {"max_iter": 50, "max_bins": 63, "early_stopping": False, **_TREES}
 _LIGHT = {"n_estimators": 50, "num_leaves": 8, "min_child_samples": 5, "max_bin": 63, **_TREES}
@@ -29,7 +29,7 @@ LIBRARIES = {
     "LightGBM": (LGBMClassifier, LGBMRegressor, _LIGHT),
     "XGBoost": (XGBClassifier, XGBRegressor, _XGB),
 }
-# What the libraries add to the sum of second derivatives of a leaf, by default.
+# The default L2 regularization, which is added to the sum of second derivatives of a leaf.
 L2 = {"scikit-learn": 0.0, "LightGBM": 0.0, "XGBoost": 1.0}
 
 
@@ -39,7 +39,7 @@ def train(library, X, y, *, numeric):
 
 
 def raw_scores(model, X):
-    """Return log-odds, or predictions of numbers."""
+    """Return log-odds for classes, or predictions for numbers."""
     if isinstance(model, (LGBMClassifier, LGBMRegressor)):
         return model.predict(X, raw_score=True)
     if isinstance(model, (XGBClassifier, XGBRegressor)):
@@ -60,10 +60,10 @@ class BoostIn:
 
     Training is replayed tree by tree. A leaf holds v = -rate * G / (H + l2), where G and H sum the
     derivatives of its rows. Its derivative with respect to the weight of row i, with the trees and
-    all scores before as they are, is dv/dw_i = -(rate * g_i + v * h_i) / (H + l2). The influence of
+    all earlier scores fixed, is dv/dw_i = -(rate * g_i + v * h_i) / (H + l2). The influence of
     row i on row x is the sum over trees in which both share a leaf of dv/dw_i times the derivative
-    of the loss of x at its score before the tree. Signs are such that positive means that the row
-    lowers the loss. With one output there is no sum over classes.
+    of the loss of x at its score before the tree. A positive influence means that the row lowers
+    the loss. With one output, there is no sum over classes.
     """
 
     def __init__(self, model, library, prox, X, y, *, numeric):
@@ -93,7 +93,7 @@ class BoostIn:
         return found.indices.reshape(found.shape[0], -1)
 
     def _map(self, leaf, values):
-        """Return a sparse matrix with a row for each sample and a column for each leaf."""
+        """Return a sparse matrix with one row per sample and one column per leaf."""
         ends = np.arange(0, leaf.size + 1, leaf.shape[1])
         return sparse.csr_array(
             (values.ravel(), leaf.ravel(), ends), shape=(len(leaf), len(self.values))
@@ -135,17 +135,17 @@ def fitted(model, X, y):
 
 
 def pushes(library, model, known, X_new, rng):
-    """Return {method: what each training row did for the scores of new rows, shape (m, n)}.
+    """Return {method: effect of each training row on the scores of new rows, shape (m, n)}.
 
-    Scores are looked at in their own direction: that of the predicted class, or away from the mean.
-    The largest numbers are the rows to remove first.
+    Effects are signed: positive means toward the predicted class, or away from the mean. The rows
+    with the largest effects are removed first.
     """
     X, y, numeric = known.X, known.y, known.numeric
     proxes = fitted(model, X, y)
     gradient = proxes["gradient"]
     scores = raw_scores(model, X_new)
     toward = np.where(scores - (gradient.base_score_ if numeric else 0.0) >= 0, 1.0, -1.0)[:, None]
-    # A row speaks for a higher score by its label or by its target above the mean.
+    # A row raises the score if its label is 1 or its target is above the mean.
     side = (y - y.mean() if numeric else 2.0 * y - 1.0) * toward
     boostin = BoostIn(model, library, gradient, X, y, numeric=numeric)
     scaler = StandardScaler().fit(X)

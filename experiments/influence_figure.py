@@ -1,4 +1,4 @@
-"""Dots with intervals: a panel for each data set, a line for each method, a mean over libraries."""
+"""Draw means over libraries with intervals: one panel per data set, one line per method."""
 
 from experiments import figures
 from experiments.intervals import over_seeds

@@ -11,7 +11,7 @@ def shown(mean_and_half, digits=2):
 
 
 def methods_of(rows, value):
-    """Return the methods, the best first."""
+    """Return the methods, best first."""
     means = {
         method: intervals.over_seeds(found, value)[0]
         for (method,), found in intervals.groups(rows, ("method",)).items()
@@ -28,7 +28,7 @@ def shares_of(rows):
 
 
 def falls(rows, names):
-    """Return a line for each method: falls, ranks, and how often contributions are better."""
+    """Return one line per method: falls, ranks, and how often contributions are better."""
     rows = [row for row in rows if row["dataset"] in names]
     shares = shares_of(rows)
     at = [of(rows, share=share) for share in shares]
@@ -65,7 +65,7 @@ def falls_of_numbers(rows):
 
 
 def spread(rows, value, column, digits=2):
-    """Return a table with a line for each method and a column for each value of `column`."""
+    """Return a table with one line per method and one column per value of `column`."""
     values = list(dict.fromkeys(row[column] for row in rows))
     lines = []
     for method in sorted({row["method"] for row in rows}, key=METHODS.index):
@@ -87,7 +87,7 @@ def falls_by_library(rows):
 
 
 def stated(rows):
-    """Return, for methods on the scale of scores, the sum that was removed beside the fall."""
+    """Compare the removed sum with the fall, for methods on the scale of scores."""
     lines = []
     for kind, names in (("classes", CLASSES), ("numbers", set(SOURCES) - set(CLASSES))):
         for method in METHODS:

@@ -13,7 +13,7 @@ def by_seed(rows, value):
 
 
 def interval(values):
-    """Return the mean, and half of the width of its 95% interval by Student's t."""
+    """Return the mean and half the width of its 95% interval (Student's t)."""
     values = np.asarray(values, dtype=np.float64)
     if len(values) < 2:
         return float(values.mean()), 0.0
@@ -33,9 +33,9 @@ def groups(rows, keys=("dataset", "library")):
 
 
 def versus(rows, value, one, other):
-    """Return in how many data sets x libraries `one` is better, no different and worse.
+    """Count the data sets x libraries in which `one` is better, not different and worse.
 
-    Better and worse: the 95% interval of the difference over seeds does not hold zero.
+    Better and worse mean that the 95% interval of the paired difference does not contain zero.
     """
     count = [0, 0, 0]
     for found in groups(rows).values():

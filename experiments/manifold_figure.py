@@ -1,4 +1,4 @@
-"""The figure of six embeddings: pixels above, leaf coordinates below, an image for each class."""
+"""Draw six embeddings: pixels above, leaf coordinates below, with one image per class."""
 
 import itertools
 
@@ -21,22 +21,22 @@ NAMES = {
     "sign_mnist_ak": tuple("ABCDEFGHIK"),
     "digits": tuple("0123456789"),
 }
-# Dark on light as on paper; photographs stay as they are.
+# Invert drawings to dark on light. Photographs are not inverted.
 MAPS = {"fashion_mnist": "gray_r", "sign_mnist_ak": "gray", "digits": "gray_r"}
-# Petroff's colors, which the color-blind can tell apart, with green and black for his two grays.
+# Petroff's colors, for color-blind readers, with green and black instead of the two grays.
 COLORS = (
     *("#3f90da", "#ffa90e", "#bd1f01", "#00a087", "#832db6"),
     *("#8c564b", "#e76300", "#b9ac70", "#222222", "#92dadd"),
 )
-# Sizes as parts of a panel: an image with its border, and the text in the top left corner.
+# Sizes relative to a panel: an image with its border, and the text in the top left corner.
 IMAGE = 0.09
 TEXT = (0.5, 0.16)
-# Points to draw: more training samples would only cover one another, more test samples cover them.
+# The number of points to draw. More points would hide one another.
 MOST_TRAIN, MOST_TEST = 20_000, 2_000
 
 
 def draw(name, panels, X, y, y_test):
-    """Return the figure; a panel is (row of the table, training and test coordinates)."""
+    """Return the figure. A panel is (row of the table, training and test coordinates)."""
     classes, codes = np.unique(y, return_inverse=True)
     codes_test = np.searchsorted(classes, y_test)
     side = round(X.shape[1] ** 0.5)
@@ -53,9 +53,9 @@ def draw(name, panels, X, y, y_test):
 
 
 def to_unit_square(placed, placed_test):
-    """Scale the panel to 0 and 1, turned so that the text's corner is as empty as can be.
+    """Scale to the unit square, flipped so that few points lie behind the text.
 
-    The signs of the coordinates mean nothing in any of the methods. A few far points are left out.
+    Signs of coordinates have no meaning in these methods. A few distant points are omitted.
     """
     low, high = np.quantile(placed, (0.002, 0.998), axis=0)
     pad = 0.06 * (high - low)
@@ -74,7 +74,7 @@ def to_unit_square(placed, placed_test):
 
 
 def points(ax, placed, codes, placed_test, codes_test):
-    """Draw training samples pale and test samples on top, in an order that favors no class."""
+    """Draw pale training samples with test samples on top, in random order of classes."""
     rng = np.random.default_rng(0)
     shade = mpl.colors.to_rgba_array(COLORS)
     size = float(np.clip(60_000 / len(codes), 3, 12))
@@ -94,13 +94,13 @@ def points(ax, placed, codes, placed_test, codes_test):
 
 
 def medoids(ax, placed, codes, images, colors):
-    """Draw each class's medoid: the training sample nearest to the median of its class."""
+    """Draw the medoid of each class: the training sample nearest to the class median."""
     middles = []
     for c in range(codes.max() + 1):
         members = np.flatnonzero(codes == c)
         apart = np.linalg.norm(placed[members] - np.median(placed[members], axis=0), axis=1)
         middles.append(members[apart.argmin()])
-    # An image's width in points of the figure, from that of a panel in inches.
+    # The width of an image in points, from the width of a panel in inches.
     width = IMAGE * 72 * ax.figure.get_figwidth() / 3
     for c, (middle, beside) in enumerate(zip(middles, free_places(placed, middles), strict=True)):
         ax.plot(*np.transpose([placed[middle], beside]), color=COLORS[c], lw=1.5, zorder=3)
@@ -111,7 +111,7 @@ def medoids(ax, placed, codes, images, colors):
 
 
 def free_places(placed, middles):
-    """Return a place for the image of each medoid: near, with few points and no image below it."""
+    """Return a position for each image: near its medoid, hiding few points and no image."""
     n_cells, half = 120, 0.6 * IMAGE
     taken, *_ = np.histogram2d(*placed.T, n_cells, ((0, 1), (0, 1)))
     hidden = ndimage.uniform_filter((taken > 0).astype(float), round(2 * half * n_cells))
@@ -151,7 +151,7 @@ def label(ax, row, letter):
 
 
 def save(figure, path):
-    """Write a file of 256 colors, which looks the same and is a third of the size."""
+    """Write a file with 256 colors, which looks the same and is a third of the size."""
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=140)
     with Image.open(path) as image:

@@ -1,4 +1,4 @@
-"""Pixels against leaf coordinates: PCA, UMAP and PHATE in two dimensions (figures of the paper).
+"""Compare PCA, UMAP and PHATE of pixels and of leaf coordinates (figures of the paper).
 
 As in the paper: 50 principal components before UMAP and PHATE, 30 neighbors, "kerf" leaf
 coordinates of a default random forest. Accuracy is that of the nearest training samples of a test
@@ -22,7 +22,7 @@ DATASETS = ("fashion_mnist", "sign_mnist_ak")
 SPACES = ("raw", "leaf")
 METHODS = ("pca", "umap", "phate")
 NEIGHBORS = (5, 10, 20)
-# PHATE prints that its last step may have stopped early; with 0 it still does.
+# PHATE warns that its last step may have stopped early, even with verbose=0.
 QUIET = {"verbose": -1}
 
 
@@ -43,7 +43,7 @@ def load(name, options):
 
 
 def compute(cell, path, options):
-    # A quick cell shares its process with the cells before it.
+    # A quick cell shares its process with earlier cells.
     memory.reset_peak()
     X, y, X_test, y_test = load(cell["dataset"], options)
     embed = embed_pixels if cell["space"] == "raw" else embed_leaves
@@ -55,11 +55,11 @@ def compute(cell, path, options):
 
 
 def embed_pixels(method, X, y, X_test, options):
-    """Embed pixels; return coordinates of both parts, and the seconds that each step took."""
+    """Embed pixels. Return the coordinates of both parts and the seconds of each step."""
     model = library(method, options)
     begin = time.perf_counter()
     with warnings.catch_warnings():
-        # What UMAP, PHATE and numba say to their developers; LeafEmbedding hides it as well.
+        # Hide the developer warnings of UMAP, PHATE and numba, as LeafEmbedding does.
         warnings.simplefilter("ignore")
         n_components = 50 if model else 2
         pca = PCA(n_components, svd_solver="randomized", random_state=options.seed).fit(X)
@@ -71,7 +71,7 @@ def embed_pixels(method, X, y, X_test, options):
 
 
 def library(method, options):
-    """Return the model that comes after the principal components, with the paper's parameters."""
+    """Return the model that follows the PCA, with the paper's parameters."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if method == "umap":
@@ -89,7 +89,7 @@ def library(method, options):
 
 def embed_leaves(method, X, y, X_test, options):
     """Embed leaf coordinates in the same way."""
-    library(method, options)  # imported before the clock starts, as above
+    library(method, options)  # import before the clock starts, as above
     begin = time.perf_counter()
     forest = RandomForestClassifier(random_state=options.seed, n_jobs=options.n_jobs).fit(X, y)
     grown = time.perf_counter()
@@ -106,21 +106,21 @@ def seconds(begin, grown, fitted, end):
 
 
 def accuracies(placed, y, placed_test, y_test):
-    """Return accuracies of the nearest training samples: of test samples, and of one another."""
+    """Return nearest-neighbor accuracies of the test samples and of the training samples."""
     classes, codes = np.unique(y, return_inverse=True)
     index = NearestNeighbors(n_neighbors=max(NEIGHBORS)).fit(placed)
     near = codes[index.kneighbors(placed_test, return_distance=False)]
     found = {
         f"accuracy_{k}": float(np.mean(classes[vote(near[:, :k])] == y_test)) for k in NEIGHBORS
     }
-    # Asked for no samples, it gives the neighbors of its own, without the sample itself.
+    # Without arguments, it returns the neighbors of its own samples, excluding each sample itself.
     near = codes[index.kneighbors(n_neighbors=10, return_distance=False)]
     mean = float(np.mean(list(found.values())))
     return {**found, "accuracy": mean, "train_accuracy": float(np.mean(vote(near) == codes))}
 
 
 def vote(near):
-    """Return the commonest class of each row, the lowest of equals as in scikit-learn."""
+    """Return the most common class of each row. Ties go to the lowest class, as in scikit-learn."""
     return np.stack([(near == c).sum(axis=1) for c in range(near.max() + 1)]).argmax(axis=0)
 
 
@@ -141,7 +141,7 @@ def draw(rows, folder, options):
 
 
 def claims(rows, options):
-    """UMAP and PHATE of pixels sometimes win (the page says where), the PCA of pixels never."""
+    """Yield the claims against PCA of pixels. UMAP and PHATE of pixels are sometimes better."""
     found = {(row["dataset"], row["space"], row["method"]): row["accuracy"] for row in rows}
     for (name, space, method), leaf in found.items():
         if space == "leaf":

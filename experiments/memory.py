@@ -1,4 +1,4 @@
-"""Peak memory of a stretch of code, as the kernel of Linux counts it."""
+"""Measure the peak memory of a section of code, as counted by the Linux kernel."""
 
 import ctypes
 import gc
@@ -10,10 +10,10 @@ STATUS = Path("/proc/self/status")
 
 
 def reset_peak():
-    """Forget the peak so far; return the bytes in use now (not a number where none can tell)."""
+    """Reset the peak and return the bytes in use, or NaN if the system does not report them."""
     gc.collect()
     try:
-        # What was freed but kept for later would hide what comes next.
+        # Freed memory that the process keeps would hide later allocations.
         ctypes.CDLL(None).malloc_trim(0)
         Path("/proc/self/clear_refs").write_text("5")
     except (OSError, TypeError, AttributeError):
@@ -22,7 +22,7 @@ def reset_peak():
 
 
 def peak():
-    """Return the most bytes that were in use at once since the last reset."""
+    """Return the peak number of bytes in use since the last reset."""
     return _read("VmHWM:") if STATUS.exists() else np.nan
 
 

@@ -1,4 +1,4 @@
-"""Flip a tenth of the labels, and see which rankings of the training rows find them."""
+"""Flip a tenth of the labels and measure which rankings of the training rows find them."""
 
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier
@@ -38,14 +38,14 @@ def compute(cell, path, options):
 
 
 def flip(y, rng):
-    """Return labels with a tenth of them flipped, and which ones."""
+    """Return labels with a tenth of them flipped, and a mask of the flipped ones."""
     flipped = np.zeros(len(y), bool)
     flipped[rng.choice(len(y), max(1, round(FLIPPED * len(y))), replace=False)] = True
     return np.where(flipped, 1 - y, y), flipped
 
 
 def measure(library, known, seed):
-    """Return {method: share of flipped rows among as many first ones, and area under the curve}."""
+    """Return {method: share of flipped rows found, and area under the ROC curve}."""
     rng = np.random.default_rng(seed)
     y, flipped = flip(known.y, rng)
     noisy, _ = flip(known.y_held, rng)
@@ -67,12 +67,12 @@ def suspicions(library, known, held, seed):
     proxes = influence.fitted(model, X, y)
     gradient = proxes["gradient"]
     boostin = influence.BoostIn(model, library, gradient, X, y, numeric=False)
-    # Each row pushes its own score toward its label, so magnitudes of the two classes compare.
+    # Each row pushes its own score toward its label, so magnitudes are comparable across classes.
     found = {"gradient_self": np.abs(np.asarray(gradient.reference_map().sum(axis=1)).ravel())}
     scores = influence.raw_scores(model, X_held)
     for kind, labels in held.items():
         slopes, _ = influence.derivatives(labels, scores, numeric=False)
-        # Positive where a row pushes the scores of held-out rows away from their labels.
+        # Positive if a row pushes the scores of held-out rows away from their labels.
         found[f"gradient_held_{kind}"] = gradient.operator(X_held).T @ slopes
     found["boostin_self"] = boostin.on_itself()
     for kind, labels in held.items():

@@ -1,4 +1,4 @@
-"""What tables and figures call things."""
+"""Names for tables and figures."""
 
 _NAMES = {
     "covtype": "Covertype",
@@ -50,7 +50,7 @@ _NAMES = {
     "product": "the kernel times a vector",
 }
 
-# Rankings of training rows, in the order in which they are shown.
+# Rankings of training rows, in display order.
 METHODS = (
     *("gradient", "boostin", "boostin_score", "axil", "uniform", "boosted"),
     *("features", "random_side", "random", "retrain"),
@@ -61,5 +61,5 @@ METHODS = (
 
 
 def name(key):
-    """Return the name of a data set, a proximity, a forest, a method; of another thing, itself."""
+    """Return the display name of a data set, proximity, forest or method. Others are unchanged."""
     return _NAMES.get(key, str(key))

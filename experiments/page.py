@@ -1,4 +1,4 @@
-"""Make docs/experiments.md and docs/influence.md: words, with tables from the results put in."""
+"""Write docs/experiments.md and docs/influence.md from templates and result tables."""
 
 import re
 
@@ -6,7 +6,7 @@ from experiments import influence_page, paper, scaling, table
 from experiments.cells import HERE, read_csv
 from experiments.names import name
 
-# The pages, and the files with their words.
+# The pages and their templates.
 PAGES = {"experiments.md": "page.md", "influence.md": "influence.md"}
 
 
@@ -23,7 +23,7 @@ def text(words="page.md"):
 
 
 def fill(found):
-    """Return the table that stands for a comment of the template."""
+    """Return the table that replaces a comment in the template."""
     make, experiment = TABLES[found[1]]
     path = HERE / "results" / f"{experiment}.csv"
     if not path.exists():
@@ -52,12 +52,12 @@ def separability(rows):
     return table.markdown(header, lines)
 
 
-# Both of our codings of Airlines stand beside the paper's one.
+# Both of our encodings of Airlines are compared with the paper's values.
 IN_THE_PAPER = {"airlines_indicators": "airlines"}
 
 
 def accuracy(rows):
-    """Ours and the paper's, in bold where they differ by more than two standard deviations."""
+    """Return our values and the paper's, in bold if they differ by over two standard deviations."""
     found = table.means(rows, ("dataset", "rows", "predictor"), "accuracy")
     lines = []
     for dataset, size in dict.fromkeys(key[:2] for key in found):
@@ -72,7 +72,7 @@ def accuracy(rows):
 
 
 def differs(ours, mean, sd):
-    """Say whether means differ by over twice the larger deviation; the paper's are rounded."""
+    """Return whether means differ by over twice the larger deviation, allowing for rounding."""
     return abs(ours.mean - mean) > 2 * max(ours.sd, sd) + 0.0005
 
 
@@ -88,7 +88,7 @@ def without_kernel(rows):
 
 
 def by_forest(rows):
-    """On few rows, which all forests were grown on."""
+    """Return the curves for the sizes that all kinds of forests share."""
     ours = [
         row
         for row in rows
@@ -108,7 +108,7 @@ MEASURED = ("seconds", "peak_gb")
 
 
 def curves(rows, keys, header):
-    """Return a line for each curve: slopes, the sizes they are fitted on, and the largest size."""
+    """Return one line per curve: slopes, their range of sizes, and the largest size."""
     time, memory = (scaling.slopes(rows, field) for field in MEASURED)
     lines = []
     for curve, slope in time.items():

@@ -1,8 +1,8 @@
-"""Numbers that the paper gives, to stand beside ours.
+"""Numbers from the paper, for comparison with ours.
 
 A. Aumon, G. Wolf, K. R. Moon, J. S. Rhodes, "Revisiting Forest Proximities via Sparse
-Leaf-Incidence Kernels" (2026). Only its tables and its text are here: the source that we have comes
-without the pictures, and so without the slopes and accuracies printed in them.
+Leaf-Incidence Kernels" (2026). Only its tables and its text are used: the source that we have
+lacks the figures, and so the slopes and accuracies printed in them.
 """
 
 PREDICTORS = ("forest", "gap", "oob_separable", "kerf", "original")

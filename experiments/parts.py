@@ -1,4 +1,4 @@
-"""Which rows a cell trains on, and which it tests on."""
+"""Choose the training and test rows of a cell."""
 
 import numpy as np
 from sklearn.datasets import make_classification
@@ -7,7 +7,7 @@ from experiments import datasets
 
 
 def whole(name, options):
-    """Return a data set; "synthetic" stands in for the large ones in quick runs."""
+    """Return a data set. "synthetic" replaces the large ones in quick runs."""
     if name != "synthetic":
         return datasets.load(name, options.data)
     X, y = make_classification(
@@ -17,7 +17,7 @@ def whole(name, options):
 
 
 def train_and_test(dataset, rows, repeat, options):
-    """Return X, y with as many rows as asked drawn from the training part, and X_test, y_test."""
+    """Return X, y with the requested number of training rows, and X_test, y_test."""
     seed = options.seed_of(repeat)
     X, y, X_test, y_test = datasets.split(whole(dataset, options), seed)
     return *datasets.draw(X, y, rows, seed), X_test, y_test

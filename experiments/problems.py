@@ -1,7 +1,7 @@
-"""Small problems for boosted models: real data sets, some of their rows, split at random.
+"""Small problems for boosted models: random samples of real data sets, split at random.
 
-Data sets come with scikit-learn, or lie in a folder as NAME.npz with arrays X and y. Those that are
-not there are left out.
+Data sets come from scikit-learn, or from a folder as NAME.npz with arrays X and y. Missing data
+sets are skipped.
 """
 
 from pathlib import Path
@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine
 from sklearn.model_selection import train_test_split
 
-# Rows of a data set that are used, and the part of them that is held out.
+# The number of rows to use, and the share of them that is held out.
 MOST_ROWS, HELD_OUT = 600, 0.2
 
 
@@ -28,7 +28,7 @@ class Problem(NamedTuple):
 class Source(NamedTuple):
     """Where a data set comes from, which labels are class 1, and whether targets are numbers."""
 
-    load: object  # of scikit-learn, or the name of a file
+    load: object  # a function of scikit-learn, or the name of a file
     positive: object = None
     numeric: bool = False
 
@@ -48,7 +48,7 @@ CLASSES = tuple(name for name, source in SOURCES.items() if not source.numeric)
 
 
 def available(names, data):
-    """Return the data sets that are there, and say which are not."""
+    """Return the available data sets, and print which are missing."""
     found = []
     for name in names:
         load = SOURCES[name].load
@@ -74,7 +74,7 @@ def load(name, data):
 
 
 def problem(name, data, seed, most=MOST_ROWS):
-    """Return some rows of a data set, split at random."""
+    """Return a random sample of a data set, split at random."""
     X, y = load(name, data)
     rows = np.random.default_rng(seed).permutation(len(y))[:most]
     X, y, numeric = X[rows].astype(np.float64), y[rows], SOURCES[name].numeric

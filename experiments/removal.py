@@ -1,9 +1,9 @@
-"""Remove the rows that made a score, train again, and see how far the score falls.
+"""Remove the rows that caused a score, train again, and measure how far the score falls.
 
 For some held-out rows of each seed, every method ranks the training rows. The first 1% or 5% are
-removed, the model is trained on the rest, and the fall of the raw score is noted: in log-odds, or
-in standard deviations of the target. A method that finds what the model needed makes it fall far.
-Where a method states parts of a score, their sum over the removed rows is kept beside the fall.
+removed, the model is trained on the rest, and the fall of the raw score is measured, in log-odds or
+in standard deviations of the target. A larger fall means that the method found more important rows.
+If a method splits the score into parts, the sum of the removed parts is stored too.
 """
 
 import numpy as np
@@ -46,7 +46,7 @@ def compute(cell, path, options):
 
 
 def measure(library, known, rng):
-    """Return {(method, share): for each queried row, the fall and the sum of removed pushes}."""
+    """Return {(method, share): the fall and the removed sum, for each queried row}."""
     X, y, numeric = known.X, known.y, known.numeric
     model = influence.train(library, X, y, numeric=numeric)
     queries = known.X_held[rng.permutation(len(known.X_held))[:QUERIES]]

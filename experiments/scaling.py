@@ -1,10 +1,10 @@
 """Time and memory against rows (the paper's Fig. 3 and its appendix).
 
-As in the paper, what is measured is all that follows the fitted forest: where its samples fall,
-the leaf maps and the sparse kernel of the training rows. By data set, by proximity, by kind of
-forest, by smallest leaf and by depth; and, beyond the paper, all nearest neighbors and one product
-with the kernel, neither of which forms it. With --forestgeom, the paper's own library runs on the
-same forests.
+As in the paper, the measurement includes all steps after fitting the forest: routing, the leaf maps
+and the sparse kernel of the training rows. It varies the data set, the proximity, the kind of
+forest, the smallest leaf and the depth. Not in the paper: all nearest neighbors, and one product
+with the kernel, neither of which forms the kernel. With --forestgeom, the paper's own library runs
+on the same forests.
 """
 
 import time
@@ -16,7 +16,7 @@ from experiments import datasets, memory, parts, table
 
 SIZES = (4_096, 8_192, 16_384, 32_768, 65_536, 131_072, 262_144)
 # Rows of the training part. HIGGS and SUSY go to a million, as in the paper's text, and Epsilon to
-# as many as a laptop can grow forests on; a data set that is not in the folder is left out.
+# as many as a laptop can grow forests on. Data sets that are not in the folder are skipped.
 LARGEST = {
     "covtype": 522_910,
     "airlines": 485_444,
@@ -32,7 +32,7 @@ LARGEST = {
 }
 ABLATED = ("covtype", "airlines", "synthetic")
 SCHEMES = ("original", "kerf", "oob_separable", "oob", "gap")
-# Where forestgeom's result and all that it makes on the way fit in 24 GB.
+# Sizes for which forestgeom's result and intermediate arrays fit in 24 GB.
 FORESTGEOM_TO = 262_144
 FORESTGEOM = {"original": "uniform", "kerf": "kerf", "oob": "oob", "gap": "gap"}
 PLAIN = {"ensemble": "RF", "min_leaf": 1, "depth": 0}
@@ -41,16 +41,16 @@ VARIANTS = [
     *({**PLAIN, "min_leaf": leaf} for leaf in (5, 20, 50)),
     *({**PLAIN, "depth": depth} for depth in (8, 14, 20)),
 ]
-# Above this many rows a cell has one size, and only the plain forest, once; below it, all repeats.
+# Above this many rows, a cell has one size, with the plain forest only and a single repeat.
 MANY = 65_536
 REPEATS = 2
-# A measurement is made three to five times, until all have taken so long. The fastest counts: the
-# first may pay for memory that the machine has never touched.
+# A measurement runs three to five times, until the total time reaches this many seconds. The
+# fastest counts, because the first may include the time to allocate new memory.
 AT_LEAST_S, RUNS = 1.0, (3, 5)
 
 
 def cells(options):
-    """A cell is one forest after another, from few rows to many."""
+    """Return the cells. A cell grows one forest after another, from few rows to many."""
     if options.quick:
         forests = [PLAIN, {**PLAIN, "ensemble": "ET"}, {**PLAIN, "depth": 6}]
         return [cell("synthetic", "leafkernel", forest, 500, 4_000, 0) for forest in forests]
@@ -85,7 +85,7 @@ def compute(cell, path, options):
     known = (500, 1_000, 2_000, 4_000) if options.quick else (*SIZES, cell["to_rows"])
     sizes = [min(s, len(y_all)) for s in known if cell["from_rows"] <= s <= cell["to_rows"]]
     records = []
-    # A file may hold fewer rows than the data set is known to have.
+    # A file may contain fewer rows than the published data set.
     for rows in dict.fromkeys(size for size in sizes if size >= cell["from_rows"]):
         X, y = datasets.draw(X_all, y_all, rows, seed)
         forest = kind(
@@ -109,7 +109,7 @@ def compute(cell, path, options):
 
 
 def asked(cell, rows):
-    """Return what to measure: all proximities on the plain forest of the ablated data sets."""
+    """Return the measurements: all proximities for the plain forest of the ablated data sets."""
     plain = cell["dataset"] in ABLATED and all(cell[key] == PLAIN[key] for key in PLAIN)
     if cell["library"] == "forestgeom":
         schemes = [s for s in SCHEMES if s in FORESTGEOM and (s == "gap" or rows <= MANY)]
@@ -120,7 +120,7 @@ def asked(cell, rows):
 
 
 def action(library, what, scheme, forest, X, y, n_jobs):
-    """Return a function that does it, all of it: from the fitted forest to the result."""
+    """Return a function that computes the result from the fitted forest."""
     if library == "forestgeom":
         from forestgeom import Proximity  # noqa: PLC0415
 
@@ -143,7 +143,7 @@ def action(library, what, scheme, forest, X, y, n_jobs):
 
 
 def measure(act, runs):
-    """Return the fewest seconds, peak memory above what was in use, and the size of the result."""
+    """Return the shortest time, the additional peak memory and the size of the result."""
     seconds, peaks = [], []
     while len(seconds) < runs[0] or (sum(seconds) < AT_LEAST_S and len(seconds) < runs[1]):
         before = memory.reset_peak()

@@ -31,7 +31,7 @@ def draw(rows, folder):
         folder / "scaling.png",
         paper=True,
     )
-    # Forests with limits were grown on few rows: the plain one is compared on those.
+    # Forests with limits were grown on few rows. Compare the plain forest on the same sizes.
     few = [row for row in of(kernels, library="leafkernel", scheme="gap") if row["rows"] <= MANY]
     for each in ablated:
         panels = []
@@ -65,7 +65,7 @@ def by(rows, key, values):
 
 
 def draw_panels(panels, path, *, paper=False):
-    """Draw a column for each panel; the two rows are time and memory."""
+    """Draw one column per panel, with time above and memory below."""
     figure, axes = figures.start(
         2, len(panels), (4.9 * len(panels), 8.4), sharex="col", squeeze=False
     )
@@ -94,7 +94,7 @@ def draw_panels(panels, path, *, paper=False):
 
 
 def legend(ax):
-    """Name our curves on the left, and beside them forestgeom's; return both columns."""
+    """Add legends of our curves (left) and forestgeom's (right), and return both columns."""
     lines = ax.get_lines()
     columns = [[each for each in lines if each.is_dashed() == dashed] for dashed in (False, True)]
     for column, at in zip(columns, (0.0, 0.5), strict=True):
@@ -121,7 +121,7 @@ def draw_curve(ax, rows, field, value, library, color):
 
 
 def mark_paper(axes):
-    """Draw the one point that the paper's text gives: below both, on 32 cores."""
+    """Draw the one point in the paper's text, an upper bound on time and memory with 32 cores."""
     for ax, level in zip(axes, (PAPER["seconds"], PAPER["peak_gb"]), strict=True):
         ax.plot(PAPER["rows"], level, "kv", ms=6)
         told = "paper: HIGGS,\nunder this"
@@ -137,7 +137,7 @@ def mark_paper(axes):
 
 
 def guides(ax, curves, field):
-    """Draw what linear and quadratic growth would be, from the lowest point on the left."""
+    """Draw lines of linear and quadratic growth, from the lowest point on the left."""
     points = [
         (row["rows"], row[field])
         for rows in curves.values()
@@ -153,7 +153,7 @@ def guides(ax, curves, field):
         far = min(end, start * (high / low) ** (1 / power))
         level = low * (far / start) ** power
         ax.plot([start, far], [low, level], color="0.6", lw=1, ls=":")
-        # That of the linear one is written beyond the curves.
+        # The label of the linear line is placed beyond the curves.
         place = {"ha": "right"} if power == 2 else {"ha": "left", "va": "center"}
         text = f"slope {power}" if power == 2 else f"  slope {power}"
         ax.annotate(text, (far, level), color="0.45", fontsize=8, **place)

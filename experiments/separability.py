@@ -1,10 +1,10 @@
 """Asymptotic separability of OOB proximities (the paper's Fig. 2 and its proposition).
 
 R(x, x') = S(x, x') / (S(x) S(x') / T) compares the number of trees that saw neither of two samples
-with its separable stand-in. Over all pairs of distinct samples with S(x, x') > 0: mean and spread
-of R for a growing number of trees T and of training samples N, and the limit r_N / p_N². Then what
-the paper does not show: how far the separable proximity itself is from the exact one, and how many
-of the ten nearest neighbors they share.
+with its separable approximation. The experiment measures the mean and spread of R over all pairs of
+distinct samples with S(x, x') > 0, for growing numbers of trees T and training samples N, and the
+limit r_N / p_N². Not in the paper: the error of the separable proximity, and how many of the ten
+nearest neighbors it shares with the exact one.
 """
 
 import copy
@@ -40,7 +40,7 @@ def compute(cell, path, options):
     forest = RandomForestClassifier(max(TREES), random_state=seed, n_jobs=options.n_jobs).fit(X, y)
     records = []
     for n_trees in TREES[:: 3 if options.quick else 1]:
-        # The first trees of a forest are a forest: curves over T need no other one.
+        # The first trees of a forest are a forest too, so one forest serves for all T.
         smaller = copy.copy(forest).set_params(n_estimators=n_trees)
         smaller.estimators_ = forest.estimators_[:n_trees]
         records.append({"n": len(y), "trees": n_trees, **compare(smaller, X, y, options.n_jobs)})
@@ -137,7 +137,7 @@ def draw_curve(ax, rows, field, style, color, label=None):
 
 
 def over_all(row):
-    """Return the mean of R over all pairs, those with S(x, x') = 0 too, whose R is zero."""
+    """Return the mean of R over all pairs, where pairs with S(x, x') = 0 count as zero."""
     return row["ratio_mean"] * (1 - row["pairs_never_out_together"])
 
 

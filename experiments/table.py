@@ -27,7 +27,7 @@ def means(rows, keys, value):
 
 
 def farthest(found, one, other):
-    """Return how far the means of two predictors differ at most; `found` is by (..., predictor)."""
+    """Return the largest difference of two predictors' means. `found` has keys (..., predictor)."""
     return max(
         abs(spread.mean - found[(*where, other)].mean)
         for (*where, predictor), spread in found.items()
@@ -36,13 +36,13 @@ def farthest(found, one, other):
 
 
 def markdown(header, lines):
-    """Return a table in Markdown, the first column to the left and the others to the right."""
+    """Return a Markdown table with the first column left-aligned and the others right-aligned."""
     rule = ["---"] + ["---:"] * (len(header) - 1)
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in [header, rule, *lines])
 
 
 def spread(rows, column, value, keys=("dataset", "rows")):
-    """Return a table with a line for each of `keys` and a column for each value of `column`."""
+    """Return a table with one line per value of `keys` and one column per value of `column`."""
     found = means(rows, (*keys, column), value)
     names = list(dict.fromkeys(key[-1] for key in found))
     lines = dict.fromkeys(key[:-1] for key in found)
@@ -61,5 +61,5 @@ def seconds(number):
 
 
 def slope(sizes, values):
-    """Return the slope of a straight line through the points on logarithmic axes."""
+    """Return the slope of a line fitted to the points on logarithmic axes."""
     return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])

@@ -1,4 +1,4 @@
-"""Runs of the command in this process, for the tests of it."""
+"""Helpers that run the command in this process."""
 
 import inspect
 import json
@@ -24,14 +24,14 @@ _APART = (
 
 
 def run(*arguments, exit_code=0, **options):
-    """Run a command; return what it printed, on stdout and stderr."""
+    """Run a command and return its stdout and stderr."""
     result = CliRunner(**_APART).invoke(app, [str(each) for each in arguments], **options)
     assert result.exit_code == exit_code, (result.stdout, result.stderr, result.exception)
     return result
 
 
 def run_json(*arguments, **options):
-    """Run a command with --json; return its document."""
+    """Run a command with --json and return the parsed output."""
     result = run(*arguments, "--json", **options)
     assert result.stdout.count("\n") == 1
     return json.loads(result.stdout, parse_constant=_refuse)
@@ -47,13 +47,13 @@ def write_frame(frame, path):
 
 
 def plain(text):
-    """Return what Typer prints without colors, boxes and line breaks, which it gives CI too."""
+    """Return the output of Typer without colors, boxes and line breaks."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", text)
     return " ".join(re.sub("[│╭╰╮╯─]", " ", text).split())
 
 
 def write_birds(path):
-    """Write 90 rows: two classes that a number tells, a category with holes, names of rows."""
+    """Write 90 rows: two classes that a number predicts, a category with gaps, and row names."""
     rng = np.random.default_rng(0)
     kind = np.repeat(["duck", "goose"], 45)
     frame = pd.DataFrame(

@@ -40,7 +40,7 @@ def rng():
 
 @pytest.fixture
 def table():
-    """120 rows: two numbers with holes, a category of four, and a target that needs them all."""
+    """120 rows: two numbers with gaps, a category of four, and a target that depends on all."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame(
         {
@@ -56,7 +56,7 @@ def table():
 
 @pytest.fixture(scope="module")
 def browser():
-    """A real browser, to read pages in."""
+    """A real browser that opens pages."""
     sync_api = pytest.importorskip(
         "playwright.sync_api", reason="pages are tested with Playwright: pip install playwright"
     )

@@ -1,4 +1,4 @@
-"""Proximities straight from the formulas of the paper: a sum over trees for each pair, in loops.
+"""Proximities computed directly from the paper's formulas, with loops over pairs and trees.
 
 Nothing here uses leafkernel. Leaves are node ids within a tree, as ``forest.apply`` gives them.
 """
@@ -78,19 +78,19 @@ def bootstrap_counts(forest, n_samples):
 
 
 def variance_of_contribution(booster, X):
-    """What each tree adds to a gradient-boosting model: its variance over the samples of X."""
+    """The contribution of each tree to a gradient-boosting model: its variance over X."""
     trees = booster.estimators_.ravel()
     return np.array([np.var(booster.learning_rate * tree.predict(X)) for tree in trees])
 
 
 def features_on_path(tree, x):
-    """The features that a tree of scikit-learn looks at on the way of x to its leaf."""
+    """The features on the path of x in a tree of scikit-learn."""
     path = tree.decision_path(np.asarray(x, dtype=np.float32).reshape(1, -1)).indices
     return sorted({int(f) for f in tree.tree_.feature[path] if f >= 0})
 
 
 def disagreeing_neighbors(X, y, leaf, path, k, scope):
-    """kDN_t(x) by looking at every candidate of every sample, ties at the k-th place shared.
+    """kDN_t(x) by comparing every pair of samples. Ties at the k-th neighbor share its weight.
 
     `path(t, i)` gives the features on the path of sample i in tree t.
     """
@@ -121,7 +121,7 @@ def gradient_proximity(query_leaf, leaf, scores_before, derivatives, factor):
     """P(x, x') of a boosted model with one output, from the scores before each of its trees.
 
     `derivatives(scores)` gives the weighted first and second derivatives of the training samples,
-    `factor(H)` what a leaf's sum of gradients is multiplied by.
+    `factor(H)` gives the factor of a leaf's sum of gradients.
     """
     P = np.zeros((len(query_leaf), len(leaf)))
     for t, scores in enumerate(scores_before):

@@ -1,4 +1,4 @@
-"""A page that is read in a real browser, for the tests of pages."""
+"""A page in a real browser, for tests."""
 
 import csv
 import io
@@ -9,7 +9,7 @@ from matplotlib.image import imread
 
 
 class Reader:
-    """A page that is read, and all that it did which it should not."""
+    """A page in a browser, with a record of its errors and network requests."""
 
     def __init__(self, browser, path, view="", **options):
         self.context = browser.new_context(
@@ -39,7 +39,7 @@ class Reader:
         return box["x"] + x, box["y"] + y
 
     def until(self, reached):
-        """Wait until something is so, however slow the machine is."""
+        """Wait until a condition holds, even on a slow machine."""
         for _ in range(200):
             if reached():
                 return
@@ -64,11 +64,11 @@ class Reader:
         return tip
 
     def colors(self):
-        """Return the commonest colors of the points: those of the map but its background."""
+        """Return the most common colors of the map, without the background."""
         self.page.wait_for_timeout(300)
         picture = imread(io.BytesIO(self.page.locator("#canvas").screenshot()))
         pixels = np.round(picture[..., :3] * 255).astype(int).reshape(-1, 3)
-        pixels = pixels[np.ptp(pixels, axis=1) > 60]  # what is not gray
+        pixels = pixels[np.ptp(pixels, axis=1) > 60]  # colors that are not gray
         rough, counts = np.unique(pixels // 32 * 32 + 16, axis=0, return_counts=True)
         return {tuple(map(int, color)) for color in rough[counts > 0.1 * counts.max()]}
 

@@ -1,4 +1,4 @@
-"""Random products, of every kind that the engines tell apart."""
+"""Random products of every kind that the engines treat differently."""
 
 import numpy as np
 from hypothesis import strategies as st
@@ -10,7 +10,7 @@ from leafkernel.weighting import Weighting
 
 
 def random_weighting(rng, kind, n_samples, n_trees, n_leaves, *, factors, n_entries=None):
-    """Weights of one side, of every kind that the engines tell apart."""
+    """Weights of one side, of every kind that the engines treat differently."""
     shape = (n_samples, n_trees) if n_entries is None else (n_entries,)
     entries = {
         "ones": None,
@@ -27,7 +27,7 @@ def random_weighting(rng, kind, n_samples, n_trees, n_leaves, *, factors, n_entr
 
 
 def make_product(rng, n_rows, n_samples, n_trees, kinds=("weights", "weights"), **options):
-    """Any product, not only those of forests: leaves may be empty, orders are at random."""
+    """Any product, not only those of forests. Leaves may be empty, and orders are random."""
     leaves_per_tree = options.pop("leaves_per_tree", 4)
     dtype = np.dtype(options.pop("dtype", np.float64))
     leaf_type = options.pop("leaf_type", np.int32)

@@ -81,7 +81,7 @@ def boosted(draw):
 
 @st.composite
 def on_some_features(draw):
-    """An ensemble whose trees may see few features, or the only one that there is."""
+    """An ensemble whose trees may see few features, or a single feature."""
     X, y, X_new, seed = _data(draw, classes=False)
     columns = draw(st.integers(1, 3))
     kind = draw(st.sampled_from([BaggingClassifier, BaggingRegressor, IsolationForest, None]))

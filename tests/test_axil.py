@@ -91,7 +91,7 @@ def test_every_library(rng, name, weighted):
 
 
 def test_what_the_model_would_say_for_other_targets(rng):
-    """G holds the trees as they are: leaves filled with other targets, by hand."""
+    """G keeps the trees fixed. Compare with leaf values computed from other targets."""
     X, y, _ = problem(rng)
     model = GradientBoostingRegressor(n_estimators=10, random_state=0).fit(X, y)
     axil = AxilAttribution(fit_uniform(model, X, y))

@@ -1,4 +1,4 @@
-"""The commands: what they compute, where they put it, and what they say."""
+"""The commands: results, output files and messages."""
 
 import io
 import json
@@ -38,7 +38,7 @@ def csv_of(result):
     return pd.read_csv(io.StringIO(result.stdout))
 
 
-# --- what they compute
+# --- results
 
 
 def test_neighbors_are_those_of_the_library(birds):
@@ -302,7 +302,7 @@ def test_version():
     ],
 )
 def test_options_need_no_heavy_library(arguments):
-    """They are imported when a command runs, so that everything else comes at once."""
+    """Heavy imports happen when a command runs, so that `--help` is fast."""
     script = (
         "import sys\nfrom leafkernel.cli import main\n"
         f"sys.argv = ['leafkernel', *{arguments!r}]\n"

@@ -16,7 +16,7 @@ from leafkernel.tables.preparation import prepare
 
 FEW = ("--trees", "10")
 
-# How each number from 1 to 100 is written, and what the note says.
+# The text of each number from 1 to 100, and the note.
 COLUMNS = {
     "dollar": (lambda x: f"${x:,.2f}", "amounts in $."),
     "percent": (lambda x: f"{x:.1f}%", "percentages"),
@@ -132,7 +132,7 @@ def test_new_rows_are_read_in_the_same_unit(tmp_path):
     assert "'€5'" in " ".join(new.notes)
 
 
-# --- what the user says
+# --- columns declared by the user
 
 
 @pytest.fixture

@@ -582,7 +582,7 @@ def test_junk_gives_features_or_a_message(tmp_path_factory, columns, through_fil
 
 @pytest.mark.parametrize("word", ["-", "none", ".", "unknown"])
 def test_one_word_among_many_numbers_stands_for_gaps(word):
-    """With one cell in eight it was a category, without a note."""
+    """Regression test: with one such cell in eight, the column became a category without a note."""
     prepared = made(n=[word if k % 8 == 0 else str(k * 37 % 89) for k in range(N)])
     assert prepared.features["n"].isna().sum() == 5
     assert any("'n'" in note or "missing" in note for note in prepared.notes)

@@ -1,4 +1,4 @@
-"""``leafkernel impute`` from text to text: what is not missing stays to the letter."""
+"""``leafkernel impute`` for text files: cells that are not missing do not change."""
 
 import csv
 import gzip
@@ -19,7 +19,7 @@ ENCODINGS = ["utf-8", "utf-8-sig", "cp1252", "utf-16", "utf-16-be", "utf-32"]
 
 
 def encode(text, encoding):
-    """Return bytes with a byte order mark where the encoding asks for one."""
+    """Return bytes, with a byte order mark if the encoding needs one."""
     return (
         ("\ufeff" + text).encode("utf-16-be") if encoding == "utf-16-be" else text.encode(encoding)
     )
@@ -157,7 +157,7 @@ def test_another_ending_is_another_format(tmp_path):
 
 
 def test_tables_of_r_keep_their_layout(tmp_path):
-    """No name for the names of rows, text in quotes, NA without quotes."""
+    """An unnamed column of row names, text in quotes, NA without quotes."""
     path = tmp_path / "t.csv"
     lines = ['"size","kind"', *[f'"{i}",{i % 6},"{"ab"[i % 2]}"' for i in range(30)]]
     lines[5], lines[8] = '"4",NA,"a"', '"7",1,NA'
@@ -198,7 +198,7 @@ def test_formulas_are_escaped_if_wanted(tmp_path):
 
 
 def test_text_without_gaps_keeps_its_missing_words(tmp_path):
-    """Names of rows and free text are not filled: NA stays NA."""
+    """Row names and free text are not imputed: NA stays NA."""
     path = tmp_path / "t.csv"
     lines = ["code,remark,size", *[f"c{i},{'NA' if i % 3 else f'text {i}'},{i}" for i in range(30)]]
     path.write_text("\n".join(lines))

@@ -1,4 +1,4 @@
-"""What the command says and how it ends when something is wrong, or nobody reads it."""
+"""Messages and exit codes of the command for bad input and closed pipes."""
 
 import json
 import os
@@ -147,7 +147,7 @@ def test_pipes_give_tables_and_get_plain_csv(numbers):
 
 
 def test_a_reader_who_leaves_early(tmp_path):
-    """More than a pipe holds, of which only the first bytes are read."""
+    """The output exceeds the buffer of a pipe, and only its first bytes are read."""
     command = [*COMMAND, "neighbors", PENGUINS, "-t", "species", "-k", "50", "-q", *FEW]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout.read(4) == b"row,"
@@ -160,7 +160,7 @@ RESULT = ["outliers", PENGUINS, "-t", "species", "-q", *FEW]
 
 
 def run_in_shell(redirection, *arguments):
-    """Run the command with a redirection, for Python starts no process with closed streams."""
+    """Run the command in a shell, because Python cannot start a process with closed streams."""
     command = ["sh", "-c", f'"$@" {redirection}', "sh", *COMMAND, *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 

@@ -1,4 +1,4 @@
-"""``leafkernel explain``: which rows made a prediction, and why they are similar, in words."""
+"""``leafkernel explain``: which rows led to a prediction, and why they are similar, in words."""
 
 import re
 
@@ -38,7 +38,7 @@ def numbers_of(birds):
     return pd.read_csv(birds)[["name", "weight", "kind"]].dropna().reset_index(drop=True)
 
 
-# --- what is explained
+# --- explanations
 
 
 def test_the_rows_are_those_of_the_library(birds, tmp_path):
@@ -280,7 +280,7 @@ def test_cells_do_nothing_to_a_terminal(tmp_path):
 
 
 def test_ends_of_intervals_of_xgboost(tmp_path):
-    """It asks for "less than", so that a value may be the end of its interval."""
+    """XGBoost splits with "less than", so a value may be an endpoint of its interval."""
     xgboost = pytest.importorskip("xgboost")
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"a": rng.integers(1, 4, 80), "b": rng.normal(size=80).round(3)})

@@ -1,4 +1,4 @@
-"""Reading and writing tables: what real files are like, and what is said of bad ones."""
+"""Reading and writing tables: realistic files, and errors for bad ones."""
 
 import csv
 import gzip
@@ -193,7 +193,7 @@ def test_names_that_cannot_be_read(put, tmp_path):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files")
 def test_a_pipe_is_not_read(tmp_path):
-    """It could be read only once, and waiting for more would never end."""
+    """A pipe can be read only once, and waiting for more data would never end."""
     os.mkfifo(tmp_path / "pipe.csv")
     assert "use - as its name" in refused(tmp_path / "pipe.csv")
 
@@ -221,7 +221,7 @@ def test_standard_input(monkeypatch):
 
 
 def test_digits_that_name_something_stay_as_they_are(put):
-    """Also where only a late row shows it, and where a gap would make whole numbers floats."""
+    """Also if only a late row shows it, and if a gap would turn integers into floats."""
     lines = "".join(f"{10000 + i},{i},0.5,{i}\n" for i in range(100))
     path = put("007,zip,share,long\n" + lines + "01000,100,00.5,\n 02,,0,123456789012345678\n")
     frame = read_file(path)

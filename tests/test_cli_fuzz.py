@@ -1,4 +1,4 @@
-"""Damaged tables: each gives a frame that can be used, or a message; nothing else, and soon."""
+"""Damaged tables: each gives a usable frame or an error message, within a time limit."""
 
 import gzip
 import io
@@ -121,7 +121,7 @@ def mutate_bytes(content, rng):
 
 @contextmanager
 def soon():
-    """Fail when something takes too long."""
+    """Fail if the block takes too long."""
     if sys.platform == "win32":
         yield
         return
@@ -160,7 +160,7 @@ def read(path, rng):
 
 
 def check_copy(path):
-    """Check that a text that can be read is written again to the byte, with the same rows."""
+    """Check that a readable text is copied byte for byte, with the same rows."""
     try:
         with open_source(path) as source:
             frame = read_source(source, as_text=True, max_rows=None, random_state=0)

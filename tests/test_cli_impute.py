@@ -1,4 +1,4 @@
-"""``leafkernel impute``: what is filled, and what is left as it is."""
+"""``leafkernel impute``: cells that are imputed, and cells that must not change."""
 
 import io
 import re
@@ -32,7 +32,7 @@ def test_impute_fills_gaps_and_changes_nothing_else(birds, tmp_path):
 
 
 def test_what_is_there_stays_to_the_letter(tmp_path):
-    """Zeros in front, long numbers, zeros behind, booleans in lower case, commas for decimals."""
+    """Leading zeros, long numbers, trailing zeros, lowercase booleans, decimal commas."""
     rng = np.random.default_rng(0)
     lines = ["zip;long;price;wild;size;count"]
     for i in range(60):

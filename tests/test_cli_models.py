@@ -1,4 +1,4 @@
-"""Models from files: what is loaded, what is refused, and whether it is the table's."""
+"""Models from files: loading, rejection, and matching with the table."""
 
 import pickle
 import sys
@@ -20,7 +20,7 @@ from leafkernel.cli._models import task_of
 
 
 class Unknown(RandomForestClassifier):
-    """A type that skops has never seen."""
+    """A type that skops does not know."""
 
 
 @pytest.fixture
@@ -170,7 +170,7 @@ def test_the_model_says_what_the_target_is(table, save):
 @pytest.mark.parametrize("values", [1.5, np.nan, np.arange(60)], ids=["one", "none", "id"])
 @pytest.mark.parametrize("in_pipeline", [False, True])
 def test_columns_that_the_model_wants_are_features(table, save, values, in_pipeline):
-    """Also where this table alone would not show what they are good for."""
+    """Also if this table alone would not show that the columns are useful."""
     model = RandomForestClassifier(13, random_state=0)
     if in_pipeline:
         model = make_pipeline(make_column_transformer(("passthrough", ["a", "b"])), model)
@@ -273,7 +273,7 @@ def dump_old_trees(forest, path):
     "dump", [dump_old_trees, joblib.dump, lambda forest, path: joblib.dump(forest, path, 3)]
 )
 def test_models_of_another_scikit_learn(table, save_old, dump):
-    """Whether loading them fails, or their first use."""
+    """Both if loading fails and if the first use fails."""
     path = save_old(RandomForestClassifier(5, random_state=0), dump)
     result = outliers(table, "--model", path, "--trust-model", exit_code=3)
     error = result.stderr.splitlines()[-1]

@@ -1,4 +1,4 @@
-"""What people get wrong at first: another model, another file, ids and dates that are none."""
+"""Common mistakes of new users: a wrong model or file, and columns mistaken for ids or dates."""
 
 import json
 
@@ -151,7 +151,7 @@ def test_names_of_other_rows(frame, write):
 
 
 def test_a_pipeline_gets_other_rows_in_the_same_form(frame, write, save):
-    """Numbers with decimal commas, text with blanks: as in the table that it was trained for."""
+    """Decimal commas and blanks are read as in the training table."""
     encode = make_column_transformer((OneHotEncoder(), ["c"]), remainder="passthrough")
     options = save(make_pipeline(encode, forest()).fit(frame[["a", "b", "c"]], frame["label"]))
     commas = frame.assign(

@@ -1,4 +1,4 @@
-"""``leafkernel explore`` and ``demo``: the page, and what it is not written over."""
+"""``leafkernel explore`` and ``demo``: the page, and files that must not be overwritten."""
 
 import os
 import sys
@@ -87,7 +87,7 @@ def test_the_title_of_a_table_from_a_pipe(birds, tmp_path):
 
 @pytest.fixture
 def asked(tmp_path, monkeypatch):
-    """Return what a page is asked to show; none is made."""
+    """Return the arguments of a page without creating it."""
     seen = {}
 
     def build_report(prox, X, y, **options):

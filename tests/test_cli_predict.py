@@ -1,4 +1,4 @@
-"""``leafkernel predict``: whose predictions they are, and how good they are said to be."""
+"""``leafkernel predict``: the source of predictions, and the reported accuracy."""
 
 import io
 
@@ -44,7 +44,7 @@ def numbers(tmp_path):
 
 @pytest.fixture
 def summaries(monkeypatch):
-    """Collect what a person would be shown."""
+    """Collect the messages that a user would see."""
     shown = []
     monkeypatch.setattr(Talk, "summary", lambda self, lines: shown.append(lines))
     return shown
@@ -290,7 +290,7 @@ def test_a_category_that_a_pipeline_has_not_seen(birds, tmp_path):
     assert "new.csv: the model rejects these rows" in said
 
 
-# --- what is refused
+# --- errors
 
 
 def test_wrong_shares_are_refused(numbers):

@@ -16,7 +16,7 @@ def birds(tmp_path):
 
 @pytest.fixture
 def summaries(monkeypatch):
-    """Collect what a person would be shown."""
+    """Collect the messages that a user would see."""
     shown = []
     monkeypatch.setattr(Talk, "summary", lambda self, lines: shown.append(lines))
     return shown

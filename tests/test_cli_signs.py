@@ -1,4 +1,4 @@
-"""Decimal signs and signs between thousands: which are found, and what is said of them."""
+"""Detection of decimal and thousands separators, and the notes about them."""
 
 import csv
 import io
@@ -121,7 +121,7 @@ def test_a_number_with_two_dots_shows_it(tmp_path, late):
 @pytest.mark.parametrize("shown", ["0.125", "1234.567", "1.5"])
 @pytest.mark.parametrize("separator", [";", ","])
 def test_decimals_stay_decimals(read, shown, separator):
-    """A number of the column or of another one shows the decimal point: nothing is said."""
+    """No note if a number of this or another column shows the decimal point."""
     for columns in (
         {"x": [*THOUSANDS[:-1], shown]},
         {"x": THOUSANDS, "size": [shown, *["7.1"] * 23]},
@@ -181,7 +181,7 @@ def test_one_mistyped_number_does_not_decide(read):
 
 
 def test_few_numbers_with_signs_are_enough(read):
-    """Most are below 1000; those with a sign are not taken as text."""
+    """Most numbers are below 1000. Those with a separator are not read as text."""
     prepared = read({"x": [*["5"] * 11, *["568"] * 12, "33.932"], "size": ["1,5", "2"] * 12})
     assert prepared.features["x"].iloc[-1] == 33932
     assert not prepared.features["x"].isna().any()
@@ -232,7 +232,7 @@ small_columns = st.tuples(
     st.lists(st.one_of(number_columns, small_columns), min_size=1, max_size=4),
 )
 def test_numbers_are_read_as_they_were_written(tmp_path_factory, signs, separator, columns):
-    """Or a note says that nothing tells, and then an option does."""
+    """If the format is ambiguous, a note says so, and an option sets it."""
     decimal, between = signs
     path = tmp_path_factory.getbasetemp() / "signs.csv"
     texts = {

@@ -1,4 +1,4 @@
-"""Neighbors in tables that are read a few rows at a time, killed and given again."""
+"""Neighbors in tables that are read in small blocks, killed and resumed."""
 
 import fnmatch
 import os
@@ -164,7 +164,7 @@ def start(table, output):
 
 
 def stop_at(process, folder, pattern, signal_number, delay):
-    """Stop a process a little after it wrote such a file; return what it said."""
+    """Stop a process shortly after it wrote such a file, and return its output."""
     while process.poll() is None and not any(
         fnmatch.filter(names, pattern) for _, _, names in os.walk(folder)
     ):
@@ -184,7 +184,7 @@ def test_a_run_that_is_killed_again_and_again_gives_the_same_output(birds, expec
         if output.exists():  # it was faster
             break
         now = {path.name: path.stat().st_mtime_ns for path in folder.glob("trees_*.skops")}
-        assert trees.items() <= now.items()  # what was grown is not grown again
+        assert trees.items() <= now.items()  # the forest is not grown again
         # The last file may not be noted yet.
         trees = dict(sorted(now.items(), key=lambda item: item[1])[:-1])
         if pattern == "part9_members.npy":
@@ -215,7 +215,7 @@ def test_ctrl_c_says_how_to_go_on_and_other_options_are_refused(birds, expected,
     assert_frame_equal(pd.read_parquet(output), expected)
 
 
-# --- what is refused
+# --- errors
 
 
 @pytest.mark.parametrize(

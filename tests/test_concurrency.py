@@ -1,4 +1,4 @@
-"""Fits and queries of one object at the same time, and processes that fork meanwhile."""
+"""Concurrent fits and queries of one object, and forks during a computation."""
 
 import copy
 import os
@@ -108,7 +108,7 @@ def test_queries_while_other_threads_fit(cases):
 
 
 def test_copies_while_other_threads_query(cases):
-    """What a query computes and keeps must not change under the hands of a copy."""
+    """Data cached by a query must not change while a copy is made."""
     _, (forest, X, y) = cases
     stop, errors = threading.Event(), []
 

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*training samples are in bag in
 
 
 class Centers:
-    """A forest in a few lines: a tree is a draw of centers, a leaf all that is nearest to one."""
+    """A small forest: a tree draws random centers, and a leaf is the region nearest to one."""
 
     def __init__(self, n_trees=15, n_leaves=6):
         self.n_trees, self.n_leaves = n_trees, n_leaves

@@ -231,7 +231,7 @@ def test_eigenpairs_of_a_known_matrix(rng, solver):
 
 @pytest.mark.parametrize("n_parts", [3, 12])
 def test_equal_eigenvalues_are_all_found(rng, n_parts):
-    """A similarity that falls into parts has the eigenvalue 1 once for each of them."""
+    """A similarity with several components has the eigenvalue 1 once for each."""
     part = rng.integers(0, n_parts, 700)
     leaves = part[:, None] * 5 + rng.integers(0, 5, (700, 8))
     prox = ForestProximity.from_leaves(leaves, weight_scheme="kerf", dtype=np.float64)
@@ -331,7 +331,7 @@ def test_as_many_components_as_samples_at_most(wine):
 
 
 def test_umap_of_many_samples_starts_from_principal_components(iris, monkeypatch):
-    """UMAP's own start may take hours there; what the user says still goes first."""
+    """UMAP's default start may take hours here. A start chosen by the user is still used."""
     pytest.importorskip("umap")
     X, y = iris
     monkeypatch.setattr(_neighbor_maps, "_SPECTRAL_START_AT_MOST", len(X) - 1)

@@ -96,7 +96,7 @@ def test_sums_and_nonzeros(product, n_threads):
     native, slow = NativeEngine(n_threads), ReferenceEngine()
     close = {"rtol": 0, "atol": 2000 * tolerance(product)}  # sums of up to 160 products
     assert_allclose(native.sums(product, values), slow.sums(product, values), **close)
-    # What lies in memory between the two steps of apply has the type of the kernel.
+    # The intermediate array of apply has the type of the kernel.
     close = {"rtol": 0, "atol": 6e-5 if product.dtype == np.float32 else 1e-11}
     assert_allclose(native.apply(product, values), slow.apply(product, values), **close)
     assert_array_equal(native.nonzeros(product), slow.nonzeros(product))
@@ -145,7 +145,7 @@ def test_underflow_leaves_no_explicit_zeros():
 
 
 def test_sums_that_underflow_in_double_are_no_entries():
-    """Every addition leaves the sum at zero: a place is listed again and again, and left out."""
+    """Every addition leaves the sum at zero, so a place is listed repeatedly and then dropped."""
     tiny = np.full((3, 50), 1e-200)
     tiny[0, -1] = 1.0
     P = NativeEngine().rows(plain_product(tiny, tiny))
@@ -253,7 +253,7 @@ def test_lists_refuse_what_they_cannot_place():
 
 
 def test_rows_refuse_columns_that_they_cannot_have():
-    """The loops follow every id without looking, so each is checked when rows are made."""
+    """The loops do not check ids, so ids are checked when rows are created."""
     leaf = np.zeros((3, 1), dtype=np.int32)
     one, two = (Coordinates.of_leaves(np.arange(n + 1)) for n in (1, 2))
     for columns, coordinates in ((leaf + 7, one), (leaf - 1, one), (np.repeat(leaf, 2, 1), two)):

@@ -232,7 +232,7 @@ def test_transform_is_missing_where_there_are_no_leaf_coordinates():
 
 
 def test_a_pickle_of_another_version_is_refused():
-    """What an earlier version kept is not what this one reads: no half of it must come back."""
+    """The state of an earlier version is rejected as a whole, never loaded in part."""
     old = Path(__file__).parent / "data" / "pickled_by_0.1.pickle"
     with pytest.raises(ValueError, match=r"pickled by another version of leafkernel\. Fit"):
         pickle.loads(old.read_bytes())

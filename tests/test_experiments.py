@@ -1,4 +1,4 @@
-"""The frame of the paper's experiments: cells that are kept, tables, slopes and claims."""
+"""The framework of the experiments: stored cells, tables, slopes and claims."""
 
 import subprocess
 import sys
@@ -68,7 +68,7 @@ def test_a_finished_cell_is_not_computed_again(options, capsys):
 
 
 def test_cells_of_another_seed_are_others(options):
-    """The full run keeps them apart; here a cell's own process is left out."""
+    """Cells of full runs are stored by seed. Stored files replace their processes here."""
     first = replace(options, quick=False)
     for seed in (0, 1):
         again = replace(first, seed=seed)
@@ -94,7 +94,7 @@ def test_a_claim_that_does_not_hold_stops_the_run(options, capsys):
 
 
 def test_the_way_of_a_full_run(tmp_path, rng):
-    """From a folder, each cell in its own process; a part does not touch the whole's results."""
+    """Each cell runs in its own process, and a partial run does not change the full results."""
     data = tmp_path / "data"
     data.mkdir()
     y = rng.integers(0, 2, 400)
@@ -178,7 +178,7 @@ def test_a_file_with_too_few_rows_is_told(options):
 
 
 def test_separability_against_every_pair(iris):
-    """R and the errors, from counts taken pair by pair."""
+    """R and the errors, from counts computed pair by pair."""
     X, y = iris
     forest = RandomForestClassifier(30, random_state=0).fit(X, y)
     found = separability.compare(forest, X, y, 1)
@@ -216,7 +216,7 @@ def test_accuracies_are_those_of_nearest_neighbors(iris):
 
 @pytest.mark.parametrize("name", page.PAGES)
 def test_the_page_is_what_the_results_give(name):
-    """Whoever changes results or words makes the page again: `python -m experiments page`."""
+    """After a change of results or text, run `python -m experiments page`."""
     written = cells.HERE.parent / "docs" / name
     assert written.read_text(encoding="utf-8") == page.text(page.PAGES[name])
 
@@ -256,7 +256,7 @@ def test_predictors_are_compared_where_they_differ_most():
 
 
 def test_a_size_that_is_not_there_is_not_measured_under_its_name():
-    """A folder may hold a part of a data set."""
+    """A folder may contain only a part of a data set."""
     cell = scaling.cell("synthetic", "leafkernel", scaling.PLAIN, 16_384, 32_768, 0)
     assert scaling.compute(cell, None, cells.Options()) == []
 

@@ -1,4 +1,4 @@
-"""Explanations of predictions, and of single rows by the features that decide them."""
+"""Explanations of predictions, and local importance of features."""
 
 from itertools import pairwise
 
@@ -164,7 +164,7 @@ def test_a_prediction_in_words_and_as_a_table(iris, diabetes):
 
 
 def explained_share(y, inside, n_features):
-    """Return what a split into these parts explains beyond chance, as a share of y's variance."""
+    """Return the share of y's variance that a split explains beyond chance."""
     node = np.concatenate(inside)
     left = sum(len(part) * part.var() for part in inside if len(part)) / len(node)
     by_chance = node.var() * np.log(max(len(node), 2) * n_features) / max(len(node), 2)
@@ -227,7 +227,7 @@ def test_importances_against_a_plain_loop(scheme, symmetrize):
 
 @pytest.mark.parametrize("kind", ["classes", "numbers", "boosted", "several"])
 def test_noise_is_of_little_importance(rng, kind):
-    """In fully grown trees a third of features that are noise had a sixth of the importance."""
+    """In fully grown trees, noise was a third of the features and had a sixth of the importance."""
     X = rng.normal(size=(500, 6))  # the last two are noise
     score = X[:, :4] @ [1, -1, 1, 1]
     y, forest = {
@@ -284,7 +284,7 @@ def test_rows_without_proximity_have_no_importances(diabetes):
 
 
 def test_a_vote_is_not_called_the_prediction_of_a_boosted_model():
-    """It said 55.6% for one class where the model says 99% for the other."""
+    """Regression test: it gave 55.6% to one class although the model gives 99% to the other."""
     X, y = load_iris(return_X_y=True)
     model = GradientBoostingClassifier(n_estimators=60, random_state=0).fit(X, y)
     prox = ForestProximity(model, "uniform").fit(X, y)

@@ -1,4 +1,4 @@
-"""The report behind a page: what its data say, against what the library says."""
+"""The data of a page, compared with the results of the library."""
 
 import base64
 import gzip
@@ -643,7 +643,7 @@ def test_gaps_between_groups_are_closed(rng):
 
 
 class CountingForest:
-    """A forest of one's own that remembers how many rows it was asked for."""
+    """A custom forest that records the number of rows it routes."""
 
     def __init__(self, forest):
         self._forest, self.asked = forest, []

@@ -1,4 +1,4 @@
-"""A few queries cost what their collisions cost, and give the numbers of the long way."""
+"""The cost of a few queries depends on their collisions, and results equal the full method."""
 
 import numpy as np
 import pytest

@@ -142,7 +142,7 @@ def test_reference_samples_may_be_fewer_than_the_training_set(iris, scheme):
         expected = (same / mass[None]).sum(axis=2) / n_trees
     else:
         trees = forest.estimators_.ravel()
-        # What a tree adds to the model is a matter of its own training set.
+        # The contribution of a tree depends on its own training set.
         weights = np.array([np.var(tree.predict(X)) for tree in trees])
         expected = same @ (weights / weights.sum())
     P = prox.proximity(X)

@@ -1,4 +1,4 @@
-"""Leaf ids from elsewhere: what R's randomForest gave, and ids of any kind."""
+"""Leaf ids from other sources: R's randomForest, and ids of any type."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The scheme "gradient" on scikit-learn models: exact sums, refusals, and all around them."""
+"""The scheme "gradient" on scikit-learn models: exact sums and errors."""
 
 import pickle
 
@@ -35,7 +35,7 @@ def fit(model, X, y, weights=None, output=None, **params):
 
 
 def raw_scores(model, X):
-    """What a model adds up to, shape (m,) or (m, K)."""
+    """The raw scores of a model, shape (m,) or (m, K)."""
     if hasattr(model, "_raw_predict"):
         scores = model._raw_predict(np.asarray(X, dtype=np.float32))
     else:

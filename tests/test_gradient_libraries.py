@@ -19,7 +19,7 @@ N = 200
 
 @pytest.fixture(scope="module")
 def data():
-    """Rows with holes, a row to ask for, weights, and targets of all kinds."""
+    """Rows with gaps, a query row, weights, and targets of all types."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(N, 4))
     signal = X[:, 0] + X[:, 1] ** 2
@@ -106,7 +106,7 @@ def test_lightgbm(data, target, params, weighted):
     model.fit(X, y, weights)
     output = 2 if target == "classes" else None
     prox = check(model, of_lightgbm(model), X, y, weights, X_new, output=output)
-    # Scores are float64 there, so that much more holds than is asked for.
+    # Scores are float64 here, so the tolerance could be much smaller.
     scores = model.predict(X_new, raw_score=True).reshape(20, -1)[:, output or 0]
     sums = prox.weighted_sums(np.ones(N), X_new) + prox.base_score_
     assert_allclose(sums, scores, atol=1e-10)
@@ -154,7 +154,7 @@ def test_categories(library, rng):
     if library == "lightgbm":
         model = lgbm(min_data_per_group=5).fit(X, y)
         raw = of_lightgbm(model)
-        # Leaves behind such splits have another penalty.
+        # Leaves below such splits have a different penalty.
         assert any(
             "cat_threshold" in part for part in model.booster_.model_to_string().split("Tree=")
         )

@@ -1,4 +1,4 @@
-"""Models that were damaged or made to do harm: refused with a message, never a crash."""
+"""Damaged or malicious models raise an error and never crash."""
 
 import copy
 import warnings
@@ -42,7 +42,7 @@ def cycle(tree):
 
 
 def chain(tree):
-    """Return the nodes' children such that both of each are the next node."""
+    """Return children such that both children of each node are the next node."""
     following = np.append(np.arange(1, tree.node_count), -1)
     return {"left_child": following, "right_child": following}
 
@@ -160,7 +160,7 @@ def one_column():
 
 @pytest.mark.parametrize("model", one_column(), ids=lambda model: type(model).__name__)
 def test_ensembles_of_one_column(iris, model):
-    """Leaves have the feature -2, which was used as an index."""
+    """Regression test: the feature of leaves, -2, was used as an index."""
     X, y = iris[0][:, 2:3], iris[1]
     with warnings.catch_warnings():
         warnings.simplefilter("error")

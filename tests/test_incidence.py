@@ -151,7 +151,7 @@ def test_rows_survive_a_pickle_and_are_checked_again(offsets):
 
 
 def test_arrays_that_were_checked_stay_as_they_are():
-    """The core follows ids without looking again, so nobody may change them."""
+    """The core does not check ids again, so they must not change."""
     mine = np.array([[0], [0]], dtype=np.int32)
     view = mine.view()
     view.flags.writeable = False

@@ -97,7 +97,7 @@ def test_forest_as_covariance(diabetes):
 
 
 def test_gaussian_process_with_a_forest_as_covariance():
-    """With its own noise it is no worse than the forest, and its intervals cover what they say."""
+    """With a noise term, it is no worse than the forest, and its intervals are well calibrated."""
     X, y = load_diabetes(return_X_y=True)
     forest = RandomForestRegressor(100, random_state=0).fit(X[:300], y[:300])
     kernel = ForestKernel(extra_trees(X[:300], y[:300]))

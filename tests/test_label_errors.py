@@ -88,7 +88,7 @@ def test_what_is_reported():
 
 
 def test_labels_that_similar_rows_support_are_not_reported():
-    """To reach the rate that was asked for, it added labels that nearly all similar rows have."""
+    """Regression test: it reported labels that nearly all similar rows support, to reach a rate."""
     X, y, wrong = flipped(load_breast_cancer)
     prox = ForestProximity(RandomForestClassifier(100, random_state=0)).fit(X, y)
     found = find_label_errors(prox, false_discovery_rate=0.6)

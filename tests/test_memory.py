@@ -1,4 +1,4 @@
-"""Forecasts, and refusals before anything is allocated."""
+"""Forecasts, and errors before memory is allocated."""
 
 import sys
 from dataclasses import replace
@@ -27,7 +27,7 @@ def test_a_forecast_knows_the_bitmaps_of_large_leaves():
     forecast = prox.forecast()
     assert forecast.bitmap_bytes == 90 * 32 * 8  # a bit for each sample, in whole vectors
     assert "22.5 kB for bitmaps" in str(forecast)
-    assert not replace(forecast, limit=forecast.bytes).fits  # they must fit beside P
+    assert not replace(forecast, limit=forecast.bytes).fits  # they must fit together with P
     small = np.random.default_rng(0).integers(0, 40, (2000, 30))  # with weights, lists are faster
     assert "bitmaps" not in str(ForestProximity.from_leaves(small, weight_scheme="kerf").forecast())
     deep = ForestProximity.from_leaves(np.arange(2000)[:, None] // 4)
@@ -53,7 +53,7 @@ def test_forecast_is_exact_in_collisions_and_near_in_nonzeros(leaves):
 
 
 def test_forecast_of_uneven_rows(rng):
-    """Half of the rows share one leaf, half have leaves of their own."""
+    """Half of the rows share one leaf. The others have one leaf each."""
     leaves = np.where(np.arange(4000) < 2000, 0, np.arange(4000))[:, None].repeat(3, axis=1)
     prox = ForestProximity.from_leaves(leaves)
     forecast = prox.forecast()

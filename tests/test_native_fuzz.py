@@ -1,8 +1,8 @@
 """The compiled module called directly with damaged arguments: it raises, and never crashes.
 
-``cpp/tests/test_damaged.cpp`` tests the checks of the arrays. This file tests the border to Python:
+``cpp/tests/test_damaged.cpp`` tests the checks of the arrays. This file tests the Python bindings:
 types, shapes, objects of the wrong kind, and arrays that nobody else keeps alive. ``.ci/run`` runs
-it once more with the module built under the address sanitizer.
+it again with the module built with the address sanitizer.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ PARTS = ("nodes", "missing_go_left", "leaf_of_node", "tree_offsets", "leaf_offse
 
 
 def rows_as_namespace(rows):
-    """Return weighed rows as plain objects. Their ids are made anew, so that they are checked."""
+    """Return weighted rows as plain objects. New ids are created, so that they are checked."""
     ids = rows.incidence.ids
     return SimpleNamespace(
         incidence=SimpleNamespace(columns=ids.columns, first=ids.first, offsets=ids.offsets),
@@ -428,7 +428,7 @@ def test_the_arrays_of_lists_and_trees_are_read_only(packed):
 
 @pytest.mark.filterwarnings("ignore:Exception ignored in")
 def test_an_object_without_its_arrays_is_refused():
-    """What ``__new__`` alone makes holds nothing."""
+    """Objects created with ``__new__`` only are not initialized."""
     empty = core.LeafLists.__new__(core.LeafLists)
     plain = as_namespace(make_product(np.random.default_rng(0), 3, 9, 2))
     plain.reference.lists = empty

@@ -1,4 +1,4 @@
-"""Weights at the ends of what floats can hold: exact, or refused, never silently 0 or infinite."""
+"""Very large and very small weights: exact or rejected, never silently 0 or infinite."""
 
 import numpy as np
 import pytest
@@ -197,7 +197,7 @@ def test_products_that_are_too_large_are_refused(leaves):
 
 @pytest.mark.parametrize("weight", [1.0, 1e5, 1e9])
 def test_some_columns_with_another_diagonal(leaves, weight):
-    """The diagonal is set, not corrected: 1 is nothing beside 1e18."""
+    """The diagonal is set, not corrected: 1 would be lost in a sum with 1e18."""
     known = {"weight_scheme": constant(weight, "array"), "diagonal": "one"}
     prox = ForestProximity.from_leaves(leaves, **known)
     rows = [3, 0, 3]

@@ -164,7 +164,7 @@ def test_warm_started_forest(iris):
 
 
 def test_a_sample_drawn_more_often_than_a_byte_counts(iris, monkeypatch):
-    """The compiled count gives up at 255, and plain NumPy takes over."""
+    """The compiled code counts up to 255. Above that, NumPy is used."""
     X, y = iris
     forest = RandomForestClassifier(N_TREES, oob_score=True, random_state=0).fit(X, y)
     monkeypatch.setattr("leafkernel._native.count_draws", lambda *_: None)
@@ -202,7 +202,7 @@ def test_draws_from_seeds_are_those_of_the_public_api(iris, max_samples, monkeyp
 
 
 def test_forests_that_draw_in_another_way_are_asked(iris):
-    """Seeds are used only where they give what the forest itself says of its first tree."""
+    """Seeds are used only if they reproduce the draws of the forest's first tree."""
     X, y = iris
     drawn = np.arange(150, dtype=np.int32)[::-1].repeat(2)[:150]
 

@@ -28,7 +28,7 @@ from leafkernel.tasks import ProximityOutlierDetector, outlier_scores
 
 @pytest.fixture(scope="module")
 def r():
-    """What R's randomForest gives on 60 rows of iris; data/r_iris.R made it."""
+    """Results of R's randomForest on 60 rows of iris, made by data/r_iris.R."""
     with np.load(Path(__file__).parent / "data" / "r_iris.npz") as file:
         return dict(file)
 
@@ -63,7 +63,7 @@ def test_equal_to_r(r, scheme, name):
     )
     theirs = r[f"outlier_{name}"]
     found = outlier_scores(prox, y)
-    defined = np.isfinite(theirs)  # R divides by a MAD of zero where a class is alike
+    defined = np.isfinite(theirs)  # R divides by a MAD of zero if all samples of a class are equal
     assert defined.sum() >= 40
     assert_allclose(found[defined], theirs[defined], rtol=0, atol=1e-10)
     assert np.isfinite(found).all()
@@ -215,7 +215,7 @@ def test_many_rows_are_compared_with_some(monkeypatch, diabetes):
 
 
 def test_no_score_runs_away():
-    """A row that no other of its class stands for scored 461,684 beside a limit of 10."""
+    """Regression test: a row without similar rows in its class scored 461,684 (limit 10)."""
     leaves = np.zeros((60, 100), dtype=int)
     leaves[0, 1:] = 1
     leaves[30:40, 1:] = 1

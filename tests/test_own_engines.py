@@ -1,4 +1,4 @@
-"""Engines of one's own: any object that computes, and may keep what it prepared."""
+"""Custom engines: any object that computes, and may store prepared data."""
 
 import copy
 import pickle
@@ -103,7 +103,7 @@ def test_every_result_of_an_own_engine(scheme, diagonal, symmetrize):
         assert_allclose(ours.weighted_sums(values, X), native.weighted_sums(values, X))
         assert_allclose(ours.operator(X) @ values, native.operator(X) @ values)
         assert ours.forecast(X).collisions == native.forecast(X).collisions
-    assert len(engine.made) == 1  # however many results were asked for
+    assert len(engine.made) == 1  # for any number of results
 
 
 def test_what_was_prepared_stays_with_its_index():

@@ -1,4 +1,4 @@
-"""The package itself: its public names, what importing it costs, its documentation."""
+"""The package: public names, import time, documentation."""
 
 import doctest
 import importlib.util
@@ -100,7 +100,7 @@ def test_all_of_the_front_door_is_there():
 
 
 def test_only_the_inside_reaches_into_a_fit():
-    """Tasks, plots and pages ask `Inside`, so that what a fit holds can change in one place."""
+    """Tasks, plots and pages use `Inside`, so that the contents of a fit can change."""
     package = Path(leafkernel.__file__).parent
     reaching = re.compile(r"\.kernel_\b|prox(imity)?_?\._(?!figures)[a-z]")
     for path in package.rglob("*.py"):

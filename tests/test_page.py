@@ -1,4 +1,4 @@
-"""The page in a real browser: what a reader does, and what hostile data must not do."""
+"""The page in a real browser: actions of a reader, and hostile data."""
 
 import re
 
@@ -20,7 +20,7 @@ FORMULA = '=HYPERLINK("http://example.com")'
 
 @pytest.fixture(scope="module")
 def animals():
-    """150 rows: numbers with holes, a category, notes; a class that the numbers nearly tell."""
+    """150 rows: numbers with gaps, a category, notes, and a class that the numbers predict well."""
     rng = np.random.default_rng(0)
     kind = rng.integers(0, 3, size=150)
     table = pd.DataFrame(
@@ -357,7 +357,7 @@ def test_hostile_text_is_text(browser, tmp_path):
     assert page.locator("script").count() <= 3
     page.click("#tab-rows")
     _, lines = reading.download(page.locator("#download-all"))
-    # What is saved is what was read, to the letter; the reader is told about formulas.
+    # The saved text equals the text that was read, and a message warns about formulas.
     assert lines[0][:5] == [HOSTILE, "position", HOSTILE, FORMULA, "text"]
     assert [line[3] for line in lines[1:]] == table[FORMULA].tolist()
     assert [line[4] for line in lines[1:]] == table["text"].tolist()

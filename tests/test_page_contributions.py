@@ -1,4 +1,4 @@
-"""Pages of boosted models: what training rows add to scores, in the data and in a browser."""
+"""Pages of boosted models: contributions of training rows, in the data and in a browser."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""What a reader does with a page in a real browser: filters, groups, scales, new rows, labels."""
+"""Tools of the page in a real browser: filters, groups, scales, new rows, labels."""
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ NOTES = [
 
 @pytest.fixture(scope="module")
 def patients():
-    """160 patients with labels, a skewed income, and a diagnosis that age and city nearly tell."""
+    """160 labeled patients, with a skewed income and a diagnosis that depends on age and city."""
     rng = np.random.default_rng(0)
     table = pd.DataFrame(
         {

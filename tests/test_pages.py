@@ -1,4 +1,4 @@
-"""The pages of the documentation: their examples run, their links and commands lead somewhere."""
+"""The pages of the documentation: examples run, links are valid, commands exist."""
 
 import doctest
 import re
@@ -48,7 +48,7 @@ def test_python_is_written_as_examples(name):
 
 @pytest.mark.parametrize("name", [*TEXTS])
 def test_links_lead_somewhere(name):
-    """Pages and pictures of the project; places on the web are not asked for."""
+    """Links to pages and pictures of the project. Links to the web are not requested."""
     links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", TEXTS[name])
     local = [link for link in links if "://" not in link and not link.startswith("mailto:")]
     here = (ROOT / name).parent
@@ -87,7 +87,7 @@ def test_commands_exist(words):
     assert {word.strip("[]") for word in rest if word.startswith("-")} <= known
 
 
-# Where the pages, files and pictures of the project are on the web, and what they are made from.
+# The web addresses of the project's pages, files and pictures, and their sources.
 PLACES = {
     "https://leafkernel.readthedocs.io/en/latest/": "docs",
     "https://github.com/leafkernel/leafkernel/blob/main/": ".",
@@ -107,7 +107,7 @@ def test_absolute_links_lead_to_files_of_the_project(name):
 
 
 def test_links_of_the_readme_are_absolute():
-    """The README is also the page of the package index, where no other file is."""
+    """The README is also shown on the package index, which has no other files."""
     links = re.findall(r"\]\(([^)\s]+)\)", TEXTS["README.md"])
     assert len(links) > 20
     assert all(link.startswith("https://") for link in links)

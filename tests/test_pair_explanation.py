@@ -1,4 +1,4 @@
-"""Why two rows are alike: the splits of every library, and what is told of them."""
+"""Explanations of similar pairs: the splits of every library, and the text about them."""
 
 import re
 from itertools import pairwise
@@ -113,7 +113,7 @@ def test_bits_of_a_path_add_up_in_every_library(animal):
 
 @ANIMALS
 def test_an_interval_is_as_wide_as_can_be(animal):
-    """Inside of it no shared leaf is left; a hair outside at least one is."""
+    """Values inside the interval stay in all shared leaves; values just outside do not."""
     model, X, y = fitted(animal)
     if animal.seen(model, X) is not X:
         return  # behind a pipeline X cannot be moved to the end of an interval
@@ -255,7 +255,7 @@ def test_categories_have_no_interval(table):
     assert np.isnan(found.high[1])
     assert re.search(r"kind +is [a-z]( or [a-z])?$", str(found), re.MULTILINE)
     assert not np.isnan(found.low[[0, 2]]).any()
-    # A row with a hole: what it shares is told by where holes go.
+    # A row with a missing value: shared splits follow the direction of missing values.
     assert X["size"].isna()[0]
     assert explain_pair(prox, 0, 7).missing_stays[0]
     with_hole = X.iloc[[1]].assign(size=np.nan)

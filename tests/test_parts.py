@@ -1,4 +1,4 @@
-"""Reference samples in parts give what they give in one piece."""
+"""Reference samples in parts give the same results as in one piece."""
 
 import pickle
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Every loop finds what the list loop does, to the last bit, on every instruction set."""
+"""Every loop gives the same result as the list loop, to the last bit, on every instruction set."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Pictures: what is drawn equals what it should show, on any Axes, for any kind of labels."""
+"""Plots: the drawn data are correct, on any Axes, for any type of labels."""
 
 import itertools
 import subprocess
@@ -430,7 +430,7 @@ def test_neighbors_of_a_new_sample(fitted, iris, plt):
 def test_neighbors_show_what_they_have_in_common(rng):
     X = rng.normal(size=(200, 5))
     y = X[:, 3].argsort().argsort() // 20
-    X[:, 0] *= 0.01  # no wider is no better: what counts is the spread of all samples
+    X[:, 0] *= 0.01  # a small scale is no advantage: ranges are normalized
     forest = RandomForestClassifier(20, max_features=None, random_state=0)
     prox = ForestProximity(forest, "uniform").fit(X, y)
     ax = plot_neighbors(prox, X, y, row=0, n_features=1)

@@ -180,7 +180,7 @@ def test_calibrated_intervals_cover_what_they_claim(friedman, coverage):
 
 
 def test_intervals_are_calibrated_unless_asked_otherwise(friedman):
-    """Plain intervals of trees with leaves of one row cover too little, and did so silently."""
+    """Plain intervals cover too little if leaves have one row, so intervals are calibrated."""
     X, y, X_new, _ = friedman
     model = ProximityRegressor(RandomForestRegressor(60, random_state=0)).fit(X, y)
     for coverage in (0.5, 0.9):

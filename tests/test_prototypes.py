@@ -91,7 +91,7 @@ def test_lazy_choice_is_a_greedy_one(wine, scheme):
     prox = fitted(X, y, scheme)
     found = select_prototypes(prox, y, n_prototypes=6)
     P = prox.proximity().toarray()
-    if scheme not in ("uniform", "oob"):  # no row stands for itself more than others do
+    if scheme not in ("uniform", "oob"):  # no row represents itself more than others do
         np.fill_diagonal(P, 0)
     assert_greedy(P, y, found, 6)
 

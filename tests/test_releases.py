@@ -1,4 +1,4 @@
-"""Files that repeat the version agree on it, and the recipe on what is required."""
+"""All files contain the same version, and the recipe lists the same requirements."""
 
 import importlib.util
 import re
@@ -19,7 +19,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 @pytest.fixture
 def release(tmp_path):
-    """Return packaging/release.py, set to work on copies."""
+    """Return packaging/release.py, working on copies of the files."""
     spec = importlib.util.spec_from_file_location("release", ROOT / "packaging" / "release.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

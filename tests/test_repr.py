@@ -1,4 +1,4 @@
-"""What objects show of themselves: parameters before fit, the figures that matter after it."""
+"""The repr of objects: parameters before fit, important numbers after it."""
 
 import pytest
 from sklearn import config_context

@@ -1,4 +1,4 @@
-"""The native walk reaches exactly the leaves that scikit-learn's ``apply`` does."""
+"""Native routing finds exactly the same leaves as scikit-learn's ``apply``."""
 
 import numpy as np
 import pytest
@@ -57,7 +57,7 @@ def test_leaves_equal_apply(seed, n_features, n_new, kind, max_depth, missing, s
 
 
 def test_thresholds_between_floats_are_compared_as_in_float64():
-    """Neighboring float32 values: the float64 midpoint between them is no float32."""
+    """Adjacent float32 values: their float64 midpoint is not a float32."""
     rng = np.random.default_rng(0)
     values = np.float32(1.0) + np.arange(200, dtype=np.float32) * np.finfo(np.float32).eps
     X = rng.permutation(values)[:, None]

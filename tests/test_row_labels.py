@@ -1,4 +1,4 @@
-"""Training rows are called by their labels in the data frame, in results and in questions."""
+"""Training rows are named by their labels in the data frame, in arguments and results."""
 
 import pickle
 

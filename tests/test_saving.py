@@ -1,4 +1,4 @@
-"""Saved proximities: what comes back is what was written, or an error says why not."""
+"""Saved proximities: loading returns the saved data, or raises an error with the reason."""
 
 import hashlib
 import json
@@ -199,7 +199,7 @@ def test_leaves_alone(tmp_path):
 
 
 class Halves:
-    """A forest of one's own: each tree asks whether a feature is above its middle."""
+    """A custom forest: each tree tests whether a feature is above its middle."""
 
     def leaves(self, X):
         return (np.asarray(X) > 3).astype(int)
@@ -353,7 +353,7 @@ def test_checksums_can_be_compared_later(saved):
 
 
 def test_ids_are_checked_even_where_all_checksums_fit(saved):
-    """A hostile folder: its arrays lead out of memory, and its checksums are right."""
+    """A hostile folder: its arrays point out of bounds, and its checksums are correct."""
     _, folder = saved
     for name, message in (
         ("leaf", "a leaf id is out of range"),
@@ -445,7 +445,7 @@ def test_a_save_replaces_an_earlier_one(iris, saved):
     same(other, ForestProximity.load(folder), X)
     assert len(list(folder.iterdir())) == 2  # no leftovers
     if os.name == "posix":
-        same(prox, mapped, X)  # what was opened before stays readable
+        same(prox, mapped, X)  # files opened before stay readable
 
 
 def test_an_unfitted_object_is_not_saved(tmp_path):

@@ -1,4 +1,4 @@
-"""Every scheme against a sum written straight from the paper, and against its own theory."""
+"""Every scheme, compared with the formula in the paper and with its theory."""
 
 import warnings
 
@@ -32,7 +32,7 @@ BAGGED_SCHEMES = ["uniform", "kerf", "gap", "oob", "oob_separable"]
 
 
 def fit_quietly(*args, **params):
-    """Fit without the warning of rows that are never out of bag: here they are wanted."""
+    """Fit without the warning about rows that are never out of bag, which are wanted here."""
     forest, scheme, X, y = args
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LeafkernelWarning)
@@ -389,7 +389,7 @@ def test_the_warning_of_an_old_name_points_at_the_scheme():
 
 @pytest.mark.parametrize("symmetrize", [False, True])
 def test_a_query_makes_no_factor_of_all_leaves(iris, symmetrize, monkeypatch):
-    """A query costs what its own leaves cost, so the factor of every leaf is made once, by fit."""
+    """The factors of all leaves are computed once, in fit, so that queries stay cheap."""
     X, y = iris
     forest = RandomForestClassifier(30, random_state=0).fit(X, y)
     sizes, look = [], leaf_maps._check_factor

@@ -1,4 +1,4 @@
-"""Explanations of the scores of boosted models: sums, predictions, and what is printed."""
+"""Explanations of the scores of boosted models: sums, predictions and printed text."""
 
 import numpy as np
 import pandas as pd

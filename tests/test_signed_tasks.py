@@ -1,4 +1,4 @@
-"""Every task with a signed kernel: a result that means something, or a reason and another way."""
+"""Every task with a signed kernel: a meaningful result, or an error with an alternative."""
 
 import numpy as np
 import pytest
@@ -7,9 +7,9 @@ from sklearn.base import BaseEstimator
 from leafkernel import ForestProximity, plots, tasks
 from leafkernel.schemes import Gradient
 
-# What takes contributions.
+# Tasks that accept contributions.
 EXACT = {"AxilAttribution", "explain_prediction", "plot_contributions"}
-# What holds results, and takes no proximity.
+# Classes of results, which take no proximity.
 RESULTS = {
     "Calibration",
     "ClassPrototypes",

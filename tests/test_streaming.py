@@ -1,4 +1,4 @@
-"""Batches give what all rows at once give, and interrupted work goes on where it was."""
+"""Batches give the same results as all rows at once, and interrupted work can be resumed."""
 
 import json
 import os
@@ -208,7 +208,7 @@ def test_what_is_wrong_is_said(table, forest, parquet, tmp_path):
 
 
 class StoppedError(Exception):
-    """What a source raises in the middle."""
+    """An error raised by a source after some batches."""
 
 
 def stops_after(batches, n, log=None):
@@ -245,7 +245,7 @@ def test_an_interrupted_fit_goes_on(table, forest, tmp_path):
     again = ForestProximity(forest, max_memory="400kB").fit(source, folder=tmp_path / "k")
     assert log == [100]  # it is all there: only the first rows are compared
     assert_same_nearest(again.kneighbors(None, 5), whole.kneighbors(None, 5))
-    other = RandomForestClassifier(20, random_state=5).fit(X, y)  # replaces what is there
+    other = RandomForestClassifier(20, random_state=5).fit(X, y)  # replaces existing files
     ForestProximity(other).fit(source, folder=tmp_path / "k")
     found = ForestProximity.load(tmp_path / "k").kneighbors(None, 5)
     assert_same_nearest(found, ForestProximity(other).fit(X, y).kneighbors(None, 5))
@@ -441,7 +441,7 @@ def test_interrupted_results_of_other_rows_are_not_gone_on_with(table, forest, t
         prox.reweigh(symmetrize=True).write_neighbors(
             path, Batches.from_arrays(X, batch_rows=100), 4
         )
-    prox.write_neighbors(path, Batches.from_function(lambda: [turned]), 4)  # begins anew
+    prox.write_neighbors(path, Batches.from_function(lambda: [turned]), 4)  # starts again
     assert_array_equal(np.load(path), prox.kneighbors(turned, 4)[1])
 
 

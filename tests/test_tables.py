@@ -1,4 +1,4 @@
-"""One model of a column: the same values and the same gaps, whatever holds the table."""
+"""Columns have the same values and gaps for every type of table."""
 
 import datetime
 

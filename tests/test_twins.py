@@ -1,4 +1,4 @@
-"""Rows with equal leaves are computed once, and nobody can tell."""
+"""Rows with equal leaves are computed once, with unchanged results."""
 
 import numpy as np
 import pytest

@@ -19,7 +19,7 @@ from leafkernel.schemes import InstanceHardness
 
 
 def by_tree_number(samples, forest):
-    """A scheme of the user's own: later trees count more."""
+    """A custom scheme: later trees have larger weights."""
     return np.broadcast_to(np.arange(1.0, forest.n_trees + 1), samples.leaf.shape) / forest.n_trees
 
 

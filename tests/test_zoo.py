@@ -1,4 +1,4 @@
-"""Every forest in every scheme, against the formula on the leaf ids of its own library."""
+"""Every forest with every scheme, compared with the formula on the library's leaf ids."""
 
 import pickle
 import subprocess
@@ -90,7 +90,7 @@ def test_leaf_values_add_up_to_the_model(animal):
 
 
 def raw_prediction(animal, model, X):
-    """What the library itself predicts before any link function."""
+    """The library's own prediction before any link function."""
     model = getattr(model, "best_estimator_", model)
     if animal.library == "LightGBM":
         averaged = "rf" in animal.name  # its raw score is a sum, its prediction the mean
@@ -113,7 +113,7 @@ def test_the_prediction_is_recovered_from_leaves_and_their_values(animal):
     found = forest.leaf_values()[leaf]
     own = np.asarray(raw_prediction(animal, model, X), dtype=np.float64).reshape(len(X), -1)
     n_outputs = own.shape[1]
-    if "XGBRF" in animal.name:  # the parallel trees of a class stand together
+    if "XGBRF" in animal.name:  # the parallel trees of a class are adjacent
         found = found.reshape(len(X), n_outputs, -1).sum(axis=2)
     else:
         found = found.reshape(len(X), -1, n_outputs).sum(axis=1)
@@ -124,7 +124,7 @@ def test_the_prediction_is_recovered_from_leaves_and_their_values(animal):
 
 
 def mean_of_leaves(model, forest, X):
-    """The mean over trees of what their leaves predict, classes normalized."""
+    """The mean prediction of the leaves over trees, with normalized classes."""
     values = []
     for member in getattr(model, "estimators_", [model]):
         tree = member.tree_

@@ -1,4 +1,4 @@
-"""Walks through trees by the splits that they tell, one sample at a time."""
+"""Routes samples through trees by their reported splits, one at a time."""
 
 import numpy as np
 from sklearn.datasets import load_diabetes
@@ -16,7 +16,7 @@ def small(kind=RandomForestRegressor, scheme="gap", n_trees=12, **settings):
 
 
 def walk(tree, x):
-    """The nodes from the root to the leaf that one sample reaches, by the splits as told."""
+    """The nodes from the root to the leaf of one sample, by the reported splits."""
     node, path = 0, [0]
     while tree.children_left[node] >= 0:
         value = float(x[tree.feature[node]])

@@ -1,5 +1,5 @@
-"""One module for each rival.
+"""One module per library.
 
-Each has ``start(task, forest, X, y, n_jobs)``, which returns what is to be timed: a function that
-returns its result, or a dict with seconds of its own.
+Each has ``start(task, forest, X, y, n_jobs)``, which returns the function to time. This function
+returns its result, or a dict with its own measured seconds.
 """

@@ -1,4 +1,4 @@
-"""leafkernel: from a fitted forest to whatever is asked."""
+"""leafkernel: from a fitted forest to the requested result."""
 
 import ctypes
 from threading import Thread
@@ -15,7 +15,7 @@ def start(task, forest, X, y, n_jobs):
         sort = task.get("sort", True)
         return lambda: fit(forest, scheme, X, y, n_jobs).proximity(sort=sort)
     if task["measure"] == "leaves":
-        packed = adapt(forest, n_threads=n_jobs)  # done once in fit, and kept
+        packed = adapt(forest, n_threads=n_jobs)  # done once in fit
         return lambda: packed.leaves(X, n_threads=n_jobs)
     if task["measure"] == "neighbors":
         return lambda: fit(forest, scheme, X, y, n_jobs).kneighbors(n_neighbors=task["k"])
@@ -40,7 +40,7 @@ def vectors(n, columns):
 
 
 def write(n_bytes, n_threads):
-    """Write new memory once, in threads: the least that any product must do."""
+    """Write new memory once, in threads: a lower bound for any product."""
     memory = np.empty(n_bytes, dtype=np.uint8)
     share = n_bytes // n_threads
     threads = [

@@ -1,4 +1,4 @@
-"""R's randomForest: a forest of its own on the same rows, then predict(..., proximity = TRUE)."""
+"""R's randomForest: its own forest on the same rows, then predict(..., proximity = TRUE)."""
 
 import subprocess
 import tempfile

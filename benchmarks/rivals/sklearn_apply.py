@@ -1,4 +1,4 @@
-"""scikit-learn's own way to the leaves."""
+"""scikit-learn: forest.apply(X)."""
 
 
 def start(task, forest, X, y, n_jobs):

@@ -1,7 +1,7 @@
-"""Forests of every library that is installed, each with what its own library says of it.
+"""Forests of every installed library, each with the results of its own library.
 
 Nothing here uses leafkernel: leaves, draws and contributions come from the libraries' own methods,
-to hold leafkernel against.
+for comparison with leafkernel.
 """
 
 import warnings

@@ -1,4 +1,4 @@
-"""What is asked of each kind of forest, and the data that it is fitted on."""
+"""The interface of each kind of forest, and the training data."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -48,8 +48,8 @@ class Animal:
     """A kind of forest.
 
     `leaves(model, X)` are ids of any kind, shape (n, T); `in_bag(model, n)` the weights that its
-    trees were trained with, or None; `adds(model, X)` what each tree adds to the model, shape
-    (n, T) or (n, T, n_outputs), or None where trees are averaged; `paths(model, X)(t, i)` the
+    trees were trained with, or None; `adds(model, X)` the contribution of each tree, shape
+    (n, T) or (n, T, n_outputs), or None if trees are averaged; `paths(model, X)(t, i)` the
     features on the path of sample i in tree t.
     """
 
@@ -79,7 +79,7 @@ class Animal:
         return adds.reshape(*adds.shape[:2], -1).var(axis=0).sum(axis=1)
 
     def refusal(self, scheme):
-        """What the message says where a scheme cannot work, or None where it can."""
+        """The error message if a scheme is not supported, or None."""
         if scheme in ("gap", "oob", "oob_separable") and self.in_bag is None:
             return NO_DRAWS
         if scheme == "boosted" and self.adds is None and self.tree_weights is None:

@@ -89,7 +89,7 @@ def xgboost():
         return np.array([[table[t, node] for t, node in enumerate(row)] for row in leaf])
 
     def dropped(model, X):
-        """What each round adds to the margin; the last base is the same for all rows."""
+        """The contribution of each round to the margin. The last base is the same for all rows."""
         booster, data = model.get_booster(), xgb.DMatrix(X)
         rounds = booster.num_boosted_rounds()
         return np.stack(

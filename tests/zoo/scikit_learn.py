@@ -77,7 +77,7 @@ def paths_of_members(model, X):
 
 
 def per_tree(stages):
-    """What each tree adds, from the predictions after each round: shape (n, rounds · outputs)."""
+    """The contribution of each tree, from staged predictions: shape (n, rounds · outputs)."""
     stages = np.stack([np.asarray(s).reshape(len(s), -1) for s in stages], axis=1)
     return np.diff(stages, axis=1, prepend=0).reshape(len(stages), -1)
 
