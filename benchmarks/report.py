@@ -129,7 +129,7 @@ def matrix_table(results):
             + [seconds(ordered), seconds(theirs), times(theirs, ours), times(theirs, ordered)]
         )
     rows.sort(key=lambda row: (row[0] != "Covertype", row[0], int(row[1].replace(",", ""))))
-    heads = ["data", "rows", "scheme", "nonzeros a row", "unsorted", "sorted (default)"]
+    heads = ["data", "rows", "scheme", "nonzeros per row", "unsorted", "sorted (default)"]
     return table([*heads, "forestgeom", "ratio, unsorted", "ratio, sorted"], rows)
 
 
@@ -191,7 +191,7 @@ def large_table(results):
         peak = f"{record['peak'] / 2**30:.2f} GB" if "peak" in record else "-"
         label = [f"{name}, {record['task']['scheme']}", DATA[record["data"]], f"{record['rows']:,}"]
         rows.append([*label, seconds(record), size, peak])
-    return table(["what", "data", "rows", "time, fit included", "result", "peak of process"], rows)
+    return table(["task", "data", "rows", "time, fit included", "result", "peak of process"], rows)
 
 
 def slopes(results):
@@ -233,7 +233,9 @@ def growing_table(results):
                 + [times(theirs, ours)]
             )
     rows.sort(key=lambda row: (row[0].split("=")[0], row[1], int(row[0].split("=")[1])))
-    return table(["forest", "scheme", "nonzeros a row", "leafkernel", "forestgeom", "ratio"], rows)
+    return table(
+        ["forest", "scheme", "nonzeros per row", "leafkernel", "forestgeom", "ratio"], rows
+    )
 
 
 def queries_table(of):
@@ -353,7 +355,7 @@ def dense_table(results):
     found = [r for r in results.all("dense") if "seconds" in r]
     ours = next((r for r in found if r["rival"] == "ours"), None)
     rows = [[NAMES[r["rival"]], seconds(r), times(r, ours)] for r in found if r is not ours]
-    return table(["rival", "time", f"ratio to leafkernel ({seconds(ours)})"], rows)
+    return table(["library", "time", f"ratio to leafkernel ({seconds(ours)})"], rows)
 
 
 def small_table(results):
@@ -361,7 +363,7 @@ def small_table(results):
     if ours is None or theirs is None:
         return "Not measured."
     rows = [[seconds(ours), seconds(theirs), f"{ours['seconds'] / theirs['seconds']:.2f}"]]
-    return table(["fit and proximity", "forest.apply", "cost in applies"], rows)
+    return table(["fit and proximity", "forest.apply", "cost in calls of apply"], rows)
 
 
 def plot(results, key, label, name):

@@ -84,7 +84,7 @@ def by_proximity(rows):
 def without_kernel(rows):
     ours = [row for row in rows if row["library"] == "leafkernel" and plain(row)]
     ours = [row for row in ours if row["dataset"] in scaling.ABLATED and row["scheme"] == "gap"]
-    return curves(ours, ("dataset", "what"), ("data", "what"))
+    return curves(ours, ("dataset", "what"), ("data", "task"))
 
 
 def by_forest(rows):
@@ -127,7 +127,7 @@ def curves(rows, keys, header):
             + [f"{seconds:.1f} s", f"{peak:.1f} GB"]
             + [f"{last['numbers'] / last['rows']:,.0f}"]
         )
-    measures = ("slope: time", "memory", "time at the last", "peak there", "numbers a row")
+    measures = ("slope: time", "memory", "largest size: time", "peak", "entries per row")
     return table.markdown([*header, "rows", *measures], lines)
 
 

@@ -15,7 +15,7 @@ from leafkernel.tables._writing import write_as, write_file
 
 PENGUINS = str(files("leafkernel.cli") / "data" / "penguins.csv")
 
-# Click before 8.2 mixes the two streams unless it is told not to.
+# Click before 8.2 mixes the two streams by default.
 _APART = (
     {"mix_stderr": False}
     if "mix_stderr" in inspect.signature(CliRunner.__init__).parameters

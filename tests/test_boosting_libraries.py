@@ -252,7 +252,7 @@ def test_names_with_blanks_are_the_same_names():
     X = pd.DataFrame(X[:, :3], columns=["body mass", "blood pressure", "age"])
     _, model = booster_of("lightgbm")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # old versions say that they rename them
+        warnings.simplefilter("ignore")  # old versions warn that they rename them
         prox = ForestProximity(model, "uniform").fit(X, y)
     assert prox.proximity(X[:2]).shape == (2, 60)
     assert prox.proximity(X[:0]).shape == (0, 60)

@@ -265,7 +265,7 @@ def test_a_terminal_gets_progress_and_a_table(numbers):
         while time.monotonic() < until:
             try:
                 part = os.read(master, 65536)
-            except OSError:  # Linux says so of the end
+            except OSError:  # message of Linux
                 break
             if not part:
                 break

@@ -199,7 +199,7 @@ def test_features_of_a_pipeline_are_called_as_their_columns(birds, tmp_path):
     document = run_json("explain", table, "-t", "kind", *options, "--row", 10)
     (pair,) = document["explained"][0]["pairs"]
     assert {reason["column"] for reason in pair["together"]} <= {"pond", "weight"}
-    # The forest was given other values, so that no ends of intervals can be told.
+    # The forest sees transformed values, so interval ends are not available.
     assert all(reason["within"] is None for reason in pair["together"])
     assert sum(reason["share"] for reason in pair["together"]) == pytest.approx(1)
     assert "together for" not in run("explain", table, "-t", "kind", *options, "--row", 10).stdout

@@ -135,7 +135,7 @@ def test_no_file_that_is_read_is_written_over(frame, write, tmp_path):
     assert "the same file as --model" in text
 
 
-def test_no_rows_to_find_neighbours_for(frame, write):
+def test_no_rows_to_find_neighbors_for(frame, write):
     table, new = write(frame), write(frame[:0], "new.csv")
     text = run("neighbors", table, "-t", "label", "--new", new, *FEW, exit_code=4).stderr
     assert "new.csv has column names but no rows" in text

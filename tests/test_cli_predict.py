@@ -134,7 +134,7 @@ def test_new_rows_with_targets_are_scored(birds, tmp_path, summaries):
     notes = " ".join(document["notes"])
     assert "1 row has a class that is not in the training table: 'swan'." in notes
     assert "'pond' (2 values) has categories that are not in the training table" in notes
-    # A target column without any value is as good as none.
+    # A target column without values counts as missing.
     pd.read_csv(new).assign(kind=None).to_csv(new, index=False)
     document = run_json("predict", birds, "-t", "kind", "--new", new, *FEW)
     assert document["new"]["with_target"] == 0

@@ -22,7 +22,7 @@ from leafkernel.tables.files import read_file
 from leafkernel.tables.preparation import prepare
 
 N = 5000
-# So little that rows are read 1024 at a time, and listed in many parts.
+# Small enough that rows are read 1024 at a time and indexed in many parts.
 LITTLE = ("--trees", "20", "-k", "4", "--max-memory", "2MB")
 
 
@@ -72,7 +72,7 @@ def test_neighbors_are_those_of_the_library_for_the_same_forest(birds, tmp_path)
     whole = read_file(birds)
     prepared = prepare(read_file(birds, max_rows=700), "age")
     assert "west" not in set(prepared.shown["pond"])
-    assert set(prepared.rows) < set(rows)  # without a target, no row is trained with
+    assert set(prepared.rows) < set(rows)  # rows without a target are not used for training
     X = prepared.read(whole).features
     forest = RandomForestRegressor(20, random_state=0).fit(prepared.features, prepared.target)
     prox = ForestProximity(forest, "kerf", diagonal="zero").fit(X)

@@ -164,7 +164,7 @@ def test_left_and_right_coordinates_of_an_asymmetric_kernel(digits, forest):
     U, values, Vt = np.linalg.svd(P)
     best = (U[:, :k] * values[:k]) @ Vt[:k]
     assert_allclose(model.embedding_ @ model.reference_embedding_.T, best, atol=1e-8)
-    # New samples lie where their proximities say.
+    # The positions of new samples follow from their proximities.
     V = model.reference_embedding_ / np.sqrt(values[:k])
     expected = prox.proximity(X_new).toarray() @ V / np.sqrt(values[:k])
     assert_allclose(model.transform(X_new), expected, atol=1e-8)

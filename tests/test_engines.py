@@ -78,7 +78,7 @@ def test_nearest(product, n_threads, data):
     available = product.shape[1] - (product.own is not None)
     k = data.draw(st.integers(0, available))
     similarity, samples = NativeEngine(n_threads).nearest(product, k)
-    # By the native rows, so that ties are ties here and there; these are tested above.
+    # Use the native rows, which are tested above, so that ties agree.
     dense = NativeEngine().rows(product).toarray()
     for i, row in enumerate(dense):
         order = np.argsort(-row, kind="stable")

@@ -55,7 +55,7 @@ def check_sums(prox, X_new, expected, of_training, atol=1e-10):
 def problems(draw):
     rng = np.random.default_rng(draw(st.integers(0, 2**16)))
     n = draw(st.integers(10, 60))
-    # Few distinct values: ties, and leaves whose samples cannot be told apart.
+    # Few distinct values: ties, and leaves with indistinguishable samples.
     X = rng.integers(0, draw(st.sampled_from([2, 6, 50])), (n, 3)).astype(float)
     y = X[:, 0] - X[:, 1] + rng.normal(size=n)
     n_classes = draw(st.sampled_from([0, 2, 3]))
@@ -227,7 +227,7 @@ def test_one_fit_serves_all_that_is_asked(rng, tmp_path):
         assert other.base_score_ == prox.base_score_
     both = prox.reweigh(symmetrize=True)
     assert_allclose(both.proximity().toarray(), (P + P.T) / 2, atol=1e-12)
-    # An unseen sample had no gradient, so it lends nothing to others.
+    # An unseen sample has no gradient, so it contributes nothing to others.
     assert_allclose(
         both.proximity(X[:3]).toarray(), prox.proximity(X[:3]).toarray() / 2, atol=1e-12
     )

@@ -459,7 +459,7 @@ def test_frames_come_out_as_they_came_in(frame):
     assert_array_equal(imputer.is_categorical_, X.columns.isin(["kind", "text", "flag", "thing"]))
     assert imputer.statistics_[X.columns.get_loc("thing")] == ("a", 1)
     assert_array_equal(imputer.get_feature_names_out(), X.columns)
-    # Types do not depend on what is missing in the samples at hand.
+    # Types do not depend on which values are missing in the given samples.
     full = X.dropna()
     assert (imputer.transform(full).dtypes == results["transform"].dtypes).all()
 
@@ -511,7 +511,7 @@ def test_categorical_features_are_listed_in_three_ways(rng, listed):
     filled = imputer.fit_transform(X, np.arange(60) % 2)
     assert_array_equal(imputer.is_categorical_, [False, True, True])
     assert set(filled["b"]) == set(filled["c"]) == {0, 1, 2}
-    assert filled["c"].dtype == "Int64"  # categories stay what they are
+    assert filled["c"].dtype == "Int64"  # categories do not change
 
 
 def test_arrays_of_objects(frame):

@@ -167,7 +167,7 @@ def test_arrays_that_were_checked_stay_as_they_are():
         mine[:] = 0
     locked = np.zeros((2, 1), dtype=np.int32)
     locked.flags.writeable = False
-    assert np.shares_memory(Incidence.of(locked, one).columns, locked)  # nobody can write to it
+    assert np.shares_memory(Incidence.of(locked, one).columns, locked)  # read-only
 
 
 def test_a_scheme_cannot_unlock_the_leaves():

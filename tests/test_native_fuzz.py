@@ -215,7 +215,7 @@ def test_damaged_rows_to_list():
 
         first = plain.incidence.first
         if isinstance(first, np.ndarray) and first.dtype == np.int64 and first.max() > 2**20:
-            continue  # so many leaves are allowed, and take gigabytes
+            continue  # this many leaves are valid, but take gigabytes
 
         def make_lists(plain=plain, order=order, n_threads=n_threads):
             core.list_by_leaf(with_ids(plain), order.sample_at, n_threads)

@@ -124,7 +124,7 @@ def test_quantiles_of_any_targets_and_levels(leaves, levels, seed):
     found = ProximityRegressor(prox).fit(leaves, y).predict_quantiles(leaves, levels)
     P = prox.proximity(leaves).toarray()
     expected = [[weighted_quantile(y, row, level) for level in levels] for row in P]
-    # Where a share meets a level to rounding, either neighbor is right: the median of the two.
+    # If a share equals a level up to rounding, both neighboring values are correct.
     shares = np.cumsum(P[:, np.argsort(y, kind="stable")], axis=1) / P.sum(1, keepdims=True)
     near = np.abs(shares[:, :, None] - np.array(levels)).min(axis=1)
     clear = (near > 1e-6) | (near < 1e-12)

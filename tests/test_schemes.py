@@ -237,7 +237,7 @@ def test_a_function_and_a_class_define_the_same_scheme(iris):
         return np.sqrt(stats.n_trees) * samples.is_oob / samples.n_oob_trees
 
     separable.needs = {"in_bag"}
-    # In float64, where weights given as an array lose nothing against weights in factors.
+    # In float64, weights given as an array are as exact as weights in factors.
     by_function = ForestProximity(forest, separable, dtype=np.float64).fit(X, y)
     by_class = ForestProximity(forest, SeparableOutOfBag(), dtype=np.float64).fit(X, y)
     difference = by_function.proximity() - by_class.proximity()

@@ -162,7 +162,7 @@ def test_what_is_fitted_is_used_as_it_is(iris):
         ProximityClassifier(prox).fit(X[:100], y[:100])
     with pytest.raises(ValueError, match="X has 150 samples, which are not the 150 samples"):
         ProximityClassifier(prox).fit(X[::-1], y[::-1])
-    # A clone is unfitted, and so fits for itself: as cross-validation wants it.
+    # A clone is not fitted and fits itself, as cross-validation requires.
     again = clone(ProximityClassifier(prox)).fit(X[:100], y[:100])
     assert again.proximity_.n_samples_fit_ == 100
 

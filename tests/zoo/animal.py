@@ -98,7 +98,7 @@ def climb(parents, features):
 
     def above(node):
         found = set()
-        while isinstance(parents.get(node), (int, str)):  # pandas says NaN for none
+        while isinstance(parents.get(node), (int, str)):  # pandas uses NaN for missing values
             node = parents[node]
             found.add(int(features[node]))
         return sorted(found)
