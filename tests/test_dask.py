@@ -325,7 +325,7 @@ def test_other_samples_than_those_of_the_forest_are_refused(spread, forest):
     X, y = spread
     with pytest.raises(ValueError, match="was fitted on 150 samples, but X has 140"):
         ForestProximity(forest).fit(X[:140], y[:140])
-    with pytest.raises(ValueError, match="these are not the samples"):
+    with pytest.raises(ValueError, match="does not contain the samples"):
         ForestProximity(forest).fit(X[::-1], y[::-1])
     with pytest.raises(ValueError, match="y has 40 rows"):
         ForestProximity(forest, "kerf").fit(X, y[:40])

@@ -115,7 +115,7 @@ def test_fitted_forest_with_other_samples(forest, iris, rng, scheme):
     with pytest.raises(ValueError, match="was fitted on 150 samples, but X has 151"):
         ForestProximity(forest, scheme).fit(np.vstack([X, X[:1]]), np.append(y, 0))
     order = rng.permutation(150)
-    with pytest.raises(ValueError, match="not the samples that RandomForestClassifier"):
+    with pytest.raises(ValueError, match="the samples that RandomForestClassifier was"):
         ForestProximity(forest, scheme).fit(X[order], y[order])
     with pytest.raises(ValueError, match="does not contain the samples"):
         ForestProximity(forest, scheme).fit(X + 0.3, y)
@@ -144,7 +144,7 @@ def test_forgotten_sample_weight_is_noticed(iris, rng):
             ForestProximity(forest).fit(X, y)
     if not hasattr(forest, "_sample_weight"):  # a small difference is noticed too
         weight[3] *= 1.01
-        with pytest.raises(ValueError, match="these are not the samples"):
+        with pytest.raises(ValueError, match="does not contain the samples"):
             ForestProximity(forest).fit(X, y, sample_weight=weight)
 
 
