@@ -317,7 +317,7 @@ def test_what_does_not_work_says_so(both, iris, spread, forest, tmp_path):
         ForestProximity(type("Own", (), {"leaves": lambda self, X: X})(), "kerf").fit(X, y)
     with pytest.raises(ValueError, match="has no rows"):
         ForestProximity(forest, "kerf").fit(X[:0])
-    with pytest.raises(ValueError, match="other samples"):
+    with pytest.raises(ValueError, match="are not the 150 samples"):
         ProximityClassifier(lazy).fit(X[::-1], y)
 
 
