@@ -39,8 +39,7 @@ LIBRARIES = {
 REASONS = {
     "has none: its trees are fitted to residuals": "residuals",
     "reweights the samples": "reweighed",
-    "every tree saw every sample": "no bootstrap",
-    "saw every sample": "one tree",
+    "every tree was trained on every sample": "no bootstrap",
     "does not keep which samples": "draws not kept",
     "averages its trees": "alike",
     "is one tree": "one tree",

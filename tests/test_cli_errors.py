@@ -44,6 +44,12 @@ def numbers(tmp_path):
         (["{table}", "-t", "y", "-o", "{table}"], 2, "the input table"),
         (["{table}", "-t", "y", "--jobs", "0"], 2, "must not be 0. Use -1 for all cores."),
         (["{table}", "-t", "y", "--scheme", "boosted"], 2, "boosted"),
+        (["{table}", "-t", "y", "--scheme", "gapp"], 2, "Did you mean 'gap'?"),
+        (
+            ["{table}", "-t", "y", "--scheme", "gap", "--forest", "hist"],
+            2,
+            "--scheme gap cannot be combined with --forest hist",
+        ),
         (["{table}", "-t", "y", "--model", "m.joblib"], 2, "--trust-model"),
     ],
 )
@@ -248,7 +254,7 @@ def test_without_the_extra():
     assert done.returncode == 1
     for missing, line in zip(["typer", "pandas"], done.stderr.splitlines(), strict=True):
         assert f"needs {missing}" in line
-        assert "pip install 'leafkernel[cli]'" in line
+        assert 'pip install "leafkernel[cli]"' in line
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such terminals")

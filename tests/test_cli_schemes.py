@@ -56,5 +56,5 @@ def test_a_model_without_bootstrap_says_why_its_scheme_is_another(birds, tmp_pat
     joblib.dump(model, tmp_path / "model.joblib")
     options = ("--model", tmp_path / "model.joblib", "--trust-model")
     said = run("outliers", birds, "-t", "kind", *options).stderr
-    assert "needs in-bag" in said
+    assert "needs bootstrap samples" in said
     assert "ExtraTreesClassifier" in said

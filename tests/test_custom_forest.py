@@ -107,5 +107,5 @@ def test_an_object_that_answers_to_any_name_is_no_forest():
                 raise AttributeError(name)
             return lambda *args, **kwargs: None
 
-    with pytest.raises(TypeError, match="forest must be one of"):
+    with pytest.raises(TypeError, match="forest must be a tree ensemble"):
         ForestProximity(Anything(), "uniform").fit([[1.0], [2.0]])

@@ -317,7 +317,7 @@ def test_what_does_not_work_says_so(both, iris, spread, forest, tmp_path):
         ForestProximity(type("Own", (), {"leaves": lambda self, X: X})(), "kerf").fit(X, y)
     with pytest.raises(ValueError, match="has no rows"):
         ForestProximity(forest, "kerf").fit(X[:0])
-    with pytest.raises(ValueError, match="not the 150 samples"):
+    with pytest.raises(ValueError, match="are not the 150 samples"):
         ProximityClassifier(lazy).fit(X[::-1], y)
 
 
@@ -325,7 +325,7 @@ def test_other_samples_than_those_of_the_forest_are_refused(spread, forest):
     X, y = spread
     with pytest.raises(ValueError, match="was fitted on 150 samples, but X has 140"):
         ForestProximity(forest).fit(X[:140], y[:140])
-    with pytest.raises(ValueError, match="these are not the samples"):
+    with pytest.raises(ValueError, match="does not contain the samples"):
         ForestProximity(forest).fit(X[::-1], y[::-1])
     with pytest.raises(ValueError, match="y has 40 rows"):
         ForestProximity(forest, "kerf").fit(X, y[:40])

@@ -79,7 +79,7 @@ def test_gap_of_bagging_is_its_prediction():
 def test_bagging_on_other_samples_or_weighed_classes_is_refused():
     X, y = zoo.iris()
     model = BaggingClassifier(n_estimators=5, random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="not the samples"):
+    with pytest.raises(ValueError, match="does not contain the samples"):
         ForestProximity(model, "gap").fit(X[::-1], y[::-1])
     with pytest.raises(ValueError, match="fitted on 60 samples, but X has 59"):
         ForestProximity(model, "gap").fit(X[1:], y[1:])
@@ -145,7 +145,7 @@ def test_every_tree_saw_every_sample():
     X, y = zoo.iris()
     whole = BaggingClassifier(n_estimators=5, bootstrap=False)
     for forest in (IsolationForest(n_estimators=5), whole):
-        with pytest.raises(ValueError, match="every tree saw every sample; refit with"):
+        with pytest.raises(ValueError, match="every tree was trained on every sample; refit with"):
             ForestProximity(forest, "gap").fit(X, y)
 
 
@@ -160,7 +160,7 @@ def test_bagging_with_a_warm_start_forgets_its_draws():
 def test_weights_that_bagging_was_not_fitted_with_are_refused():
     X, y = zoo.iris()
     model = BaggingClassifier(n_estimators=5, random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match=r"sample_weight differs|not the samples"):
+    with pytest.raises(ValueError, match=r"sample_weight differs|not contain the samples"):
         ForestProximity(model, "gap").fit(X, y, sample_weight=np.arange(60) + 1.0)
 
 

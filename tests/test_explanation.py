@@ -308,3 +308,13 @@ def test_a_vote_for_numbers_stands_beside_the_prediction(diabetes):
     found = explain_prediction(ForestProximity(model, "uniform").fit(X, y), X[0], y=y)
     assert found.model_prediction == pytest.approx(model.predict(X[:1])[0])
     assert f"The model itself predicts: {found.model_prediction:.4g}" in str(found)
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+def test_a_new_sample_and_a_row_are_not_both_taken(by_name):
+    X, y = load_iris(return_X_y=True)
+    prox = ForestProximity(RandomForestClassifier(20, random_state=0)).fit(X, y)
+    for x in (X[0], X[:1], X[:1].tolist()):
+        arguments, named = ((), {"x": x}) if by_name else ((x,), {})
+        with pytest.raises(ValueError, match="either x"):
+            explain_prediction(prox, *arguments, row=3, **named)

@@ -176,4 +176,4 @@ except ImportError as error:
     print(error)
 """
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pip install 'leafkernel[boosting]'" in found.stdout
+    assert 'pip install "leafkernel[boosting]"' in found.stdout

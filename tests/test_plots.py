@@ -682,4 +682,4 @@ except ImportError as error:
     print(error)
 """
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pip install 'leafkernel[plot]'" in found.stdout
+    assert 'pip install "leafkernel[plot]"' in found.stdout

@@ -193,7 +193,7 @@ def test_intervals_are_calibrated_unless_asked_otherwise(friedman):
     assert_array_equal(model.predict_interval(X_new, coverage=0.9), found)
 
     plain = ProximityRegressor(ForestProximity(model.proximity_.forest_, "uniform")).fit(X, y)
-    with pytest.warns(LeafkernelWarning, match="because 'uniform' has no out-of-bag"):
+    with pytest.warns(LeafkernelWarning, match="not calibrated: only .* got 'uniform'"):
         found = plain.predict_interval(X_new)
     assert_array_equal(found, plain.predict_quantiles(X_new, (0.05, 0.95)))
     few = ProximityRegressor(RandomForestRegressor(200, random_state=0)).fit(X[:8], y[:8])

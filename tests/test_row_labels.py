@@ -117,6 +117,8 @@ def test_an_unknown_or_ambiguous_label_is_refused(prox, split):
     X, X_new, y, _ = split
     with pytest.raises(ValueError, match=f"row={X_new.index[0]} is not in the index"):
         explain_prediction(prox, row=int(X_new.index[0]))
+    with pytest.raises(ValueError, match=rf"rows contains 'no', .* \({X.index[0]}, .* labels"):
+        prox.proximity_to(["no"])
     unknown = next(k for k in range(len(X)) if k not in X.index)
     with pytest.raises(ValueError, match=f"use its label: {X.index[unknown]}"):
         explain_prediction(prox, row=unknown)

@@ -423,6 +423,8 @@ def test_a_newer_format_says_so(saved):
 def test_what_is_no_save_says_so(tmp_path):
     with pytest.raises(FileNotFoundError, match="contains no saved proximity"):
         ForestProximity.load(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"does not exist. Pass the folder that prox.save"):
+        ForestProximity.load(tmp_path / "nowhere")
     (tmp_path / "saved.json").write_text("{}")
     with pytest.raises(DamagedError, match="unknown format"):
         ForestProximity.load(tmp_path)

@@ -117,7 +117,7 @@ def test_every_way_to_name_a_proximity(iris):
 def test_forests_without_draws_get_a_scheme_that_they_have(iris, model, forest):
     X, y = iris
     assert model(forest).fit(X, y).proximity_.scheme_.name == "uniform"
-    with pytest.raises(ValueError, match="'gap' needs in-bag weights"):
+    with pytest.raises(ValueError, match="'gap' needs bootstrap samples"):
         model(ForestProximity(forest, "gap")).fit(X, y)
 
 

@@ -6,6 +6,8 @@ import importlib
 import sys
 from types import ModuleType
 
+_TABLES = ("pandas", "pyarrow")
+
 
 def is_dask(data: object) -> bool:
     """Return whether data is a Dask collection, without importing Dask."""
@@ -18,7 +20,10 @@ def require(module: str, *, extra: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ImportError as error:
+        package = module.partition(".")[0]
+        # The extra "cli" has more packages than a table needs.
+        install = package if package in _TABLES else f'"leafkernel[{extra}]"'
         raise ImportError(
-            f"{module} is required but could not be imported ({error}). "
-            f"Install it with: pip install 'leafkernel[{extra}]'"
+            f"{package} is needed here, but could not be imported ({error}). "
+            f"Install it with: pip install {install}"
         ) from error

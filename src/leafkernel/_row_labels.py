@@ -58,7 +58,7 @@ def positions_of(index: Any, name: str, labels: Any) -> Positions:
         return check_row_numbers(name, labels, len(index))
     refuse_masked(name, labels)
     labels = list(labels)
-    return np.array([position_of(index, name, label) for label in labels], dtype=np.int64)
+    return np.array([_position(index, name, label, many=True) for label in labels], dtype=np.int64)
 
 
 def position_of(index: Any, name: str, label: Any) -> int:
@@ -75,18 +75,25 @@ def position_of(index: Any, name: str, label: Any) -> int:
                 f"not unique, so use a position from 0 to {len(index) - 1}."
             )
         return int(check_row_numbers(name, np.asarray([label]), len(index))[0])
+    return _position(index, name, label)
+
+
+def _position(index: Any, name: str, label: Any, *, many: bool = False) -> int:
     try:
         places = index.get_indexer_for([label])
     except (TypeError, ValueError):  # a label of another type
         places = np.array([-1])
     places = places[places >= 0]
     if len(places) == 0:
-        raise ValueError(_unknown(index, name, label))
+        raise ValueError(_unknown(index, name, label, many=many))
     return int(places[0])
 
 
-def _unknown(index: Any, name: str, label: Any) -> str:
-    message = f"{name}={_text(label)} is not in the index of the training samples."
+def _unknown(index: Any, name: str, label: Any, *, many: bool) -> str:
+    first = ", ".join(_text(each) for each in index[:3])
+    known = f"{first}, …; {len(index)} labels" if len(index) > 3 else first
+    found = f"{name} contains {_text(label)}, which" if many else f"{name}={_text(label)}"
+    message = f"{found} is not in the index of the training samples ({known})."
     if isinstance(label, (int, np.integer)) and 0 <= label < len(index):
         message += (
             f" For the sample at position {label}, use its label: {_text(index[int(label)])}."

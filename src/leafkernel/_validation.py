@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from joblib import cpu_count, effective_n_jobs
+from sklearn.utils.validation import _num_samples, check_consistent_length
 
 try:
     from sklearn.utils.validation import validate_data
@@ -61,6 +62,21 @@ def check_choice(name: str, value: object, options: Iterable[str]) -> None:
     if not isinstance(value, str) or value not in options:
         listed = ", ".join(repr(option) for option in options)
         raise ValueError(f"{name} must be one of {listed}; got {value!r}.{suggest(value, options)}")
+
+
+def check_same_lengths(X: Any, y: Any, sample_weight: Any = None) -> None:
+    """Raise an error if the targets or weights do not have one value for each sample."""
+    try:
+        check_consistent_length(X, y, sample_weight)
+    except ValueError:
+        n_samples = _num_samples(X)
+        for name, values in (("y", y), ("sample_weight", sample_weight)):
+            if values is not None and _num_samples(values) != n_samples:
+                raise ValueError(
+                    f"X has {n_samples} rows, but {name} has {_num_samples(values)}. Pass one "
+                    "value for each row of X."
+                ) from None
+        raise
 
 
 def check_count(name: str, value: Any, *, at_least: int = 1) -> int:

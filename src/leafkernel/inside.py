@@ -309,8 +309,9 @@ def check_averages(scheme: WeightScheme) -> None:
 def no_maps(scheme: WeightScheme, what: str) -> str:
     """Return the error message for a scheme without maps."""
     return (
-        f"weight_scheme={scheme.name!r} has no {what}, because P is not a product Q Wᵀ with this "
-        "scheme. Use 'oob_separable', which is nearly the same."
+        f"weight_scheme={scheme.name!r} cannot be used here: it has no {what}, because P is not a "
+        "product Q Wᵀ. Use 'oob_separable', a similar out-of-bag scheme, or 'uniform': "
+        "prox.reweigh('oob_separable')."
     )
 
 

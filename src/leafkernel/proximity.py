@@ -20,7 +20,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import check_consistent_length
 from sklearn.utils.metaestimators import available_if
 
 import leafkernel._native as core
@@ -41,6 +40,7 @@ from leafkernel._validation import (
     check_length,
     check_n_neighbors,
     check_names_out,
+    check_same_lengths,
     check_values,
     count_threads,
     refuse_masked,
@@ -360,7 +360,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         n_threads = count_threads(self.n_jobs)
         refuse_masked("y", y)
         refuse_masked("sample_weight", sample_weight)
-        check_consistent_length(X, y, None if np.isscalar(sample_weight) else sample_weight)
+        check_same_lengths(X, y, None if np.isscalar(sample_weight) else sample_weight)
         estimator = forests.fit_if_needed(self.forest, X, y, sample_weight)
         forest = forests.adapt(estimator, n_threads=n_threads)
         samples = read_samples(forest, scheme, X, y, sample_weight, n_threads=n_threads)
@@ -1275,7 +1275,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
     def transform(self, X: Any) -> csr_array:
         """Return the leaf coordinates of samples.
 
-        This is :meth:`query_map` with X treated as new data.
+        This is :meth:`query_map` with X treated as new data. With ``"oob"``, this method does not
+        exist. Use ``"oob_separable"`` instead.
 
         Parameters
         ----------

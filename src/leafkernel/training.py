@@ -50,7 +50,7 @@ def complete_samples(
     """
     known: dict[str, Any] = {}
     if "in_bag" in scheme.needs and samples.in_bag_weights is None:
-        with _needed_by(scheme, "in-bag weights"):
+        with _needed_by(scheme, "bootstrap samples (in-bag weights)"):
             in_bag = forest.in_bag(X, y, sample_weight, samples.leaf, n_threads=n_threads)
         _check_range(in_bag.weights)
         known = {"in_bag_weights": in_bag.weights, "oob_flags": in_bag.is_oob}
@@ -203,7 +203,7 @@ def check_draws(
     stats: ForestStats, forest: FittedForest, scheme: WeightScheme, *, n_threads: int = 1
 ) -> None:
     """Raise an error if the in-bag weights in each leaf do not match the fitted trees."""
-    with _needed_by(scheme, "in-bag weights"):
+    with _needed_by(scheme, "bootstrap samples (in-bag weights)"):
         forest.check_in_bag(stats.in_bag_mass, n_threads=n_threads)
 
 
@@ -216,7 +216,7 @@ def draw_trees(
     n_samples: int,
 ) -> InBag:
     """Return the in-bag weights of some trees, for samples that are distributed."""
-    with _needed_by(scheme, "in-bag weights"):
+    with _needed_by(scheme, "bootstrap samples (in-bag weights)"):
         in_bag = forest.in_bag_of_trees(trees, y, sample_weight, n_samples)
     _check_range(in_bag.weights)
     return in_bag

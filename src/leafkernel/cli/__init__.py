@@ -27,7 +27,7 @@ def main() -> None:
             raise
         sys.stderr.write(
             f"leafkernel: the command needs {missing}, which is not installed. "
-            "Install it with: pip install 'leafkernel[cli]'\n"
+            'Install it with: pip install "leafkernel[cli]"\n'
         )
         raise SystemExit(1) from None
     except KeyboardInterrupt:

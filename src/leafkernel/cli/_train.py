@@ -198,6 +198,7 @@ def begin(talk: Talk, options: StudyOptions) -> Study:
 
 def plan(talk: Talk, options: StudyOptions) -> Plan:
     """Read the tables, and load the model of --model."""
+    _check_scheme(options)
     model = read_model(talk, options)
     prepared = read_table(talk, options, model)
     if model is not None:
@@ -353,6 +354,19 @@ def _grow(talk: Talk, prepared: Prepared, X: Any, n_trees: int, options: ForestO
 def is_boosted(options: ForestOptions) -> bool:
     """Return whether --forest names a boosted model."""
     return bool(options.forest.value != "random")
+
+
+def _check_scheme(options: ForestOptions) -> None:
+    """Reject schemes with bootstrap samples for boosted models."""
+    if options.model is not None or options.scheme is None or not is_boosted(options):
+        return
+    scheme = options.scheme.value
+    if "in_bag" in find_scheme(scheme).needs:
+        raise OptionError(
+            f"--scheme {scheme} cannot be combined with --forest {options.forest.value}, because "
+            "boosted trees have no bootstrap samples. Use --scheme kerf or --scheme uniform, or "
+            "--forest random."
+        )
 
 
 def _as_array(rows: Rows) -> Any:

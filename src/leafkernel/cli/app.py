@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import MISSING, fields
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Annotated, Any, get_type_hints
 
@@ -45,12 +47,25 @@ def _said(*, asked: bool) -> Iterator[None]:
     try:
         yield
     except Exception as error:
+        _improve(error)
         # Check attributes, not the class: newer versions of Typer have their own copy of Click.
         if asked and hasattr(error, "format_message") and hasattr(error, "exit_code"):
             document = {"error": error.format_message(), "exit_code": error.exit_code}
             with suppress(FileError), writing_stdout():  # the first error matters
                 typer.echo(json.dumps(document))
         raise
+
+
+def _improve(error: Exception) -> None:
+    """Suggest the closest choice, and remove a prefix that new versions of Typer add."""
+    message = getattr(error, "message", None)
+    if not isinstance(message, str) or not hasattr(error, "format_message"):
+        return
+    message = message.removeprefix("Value error, ")
+    if found := re.fullmatch(r"'(.*)' is not one of ('.*')\.", message):
+        nearest = get_close_matches(found[1].lower(), re.findall(r"'(.*?)'", found[2]), n=1)
+        message += f" Did you mean {nearest[0]!r}?" if nearest else ""
+    error.message = message  # type: ignore[attr-defined]
 
 
 app = typer.Typer(

@@ -93,8 +93,8 @@ def recover_bagging(bagging: Any, sample_weight: Any, n_samples: int) -> InBag:
         )
     if counts.all():
         raise Unavailable(
-            f"{describe(bagging)} has none: every tree saw every sample; refit with a smaller "
-            "max_samples or bootstrap=True, or use 'kerf'"
+            f"{describe(bagging)} has none: every tree was trained on every sample; refit with a "
+            "smaller max_samples or bootstrap=True, or use 'kerf'"
         )
     if hasattr(bagging, "_sample_weight"):
         _check_same_weights(bagging, sample_weight)
@@ -255,7 +255,10 @@ def check_leaf_masses(
     t = core.find_other_masses(trees, masses, leaf_offsets, n_threads)
     if t < 0:
         return
-    hint = "Pass the same samples in the same order as in the fit of the forest"
+    hint = (
+        "For other samples, use 'uniform' or 'kerf'. Otherwise pass the same samples in the same "
+        "order as in the fit of the forest"
+    )
     if not WEIGHTS_STEER_THE_DRAW:
         hint += ", and the sample_weight of that fit, if any"
     if MISSING_VALUES_STRAY:
@@ -264,6 +267,7 @@ def check_leaf_masses(
             "after training; use 1.8 or later, or 'kerf'"
         )
     raise Unavailable(
-        f"these are not the samples that {describe(forest)} was fitted on: their weights in the "
-        f"leaves of tree {t} differ from those stored in the tree. {hint}"
+        f"X does not contain the samples that {describe(forest)} was fitted on, or has them in "
+        f"another order: the weights of its samples in the leaves of tree {t} differ from those "
+        f"stored in the tree. {hint}"
     )

@@ -171,8 +171,8 @@ class BaggedForest(_TreesOfSklearn):
                 else "refit with bootstrap=True or use 'kerf'"
             )
             raise Unavailable(
-                f"{describe(forest, bootstrap=False)} has none: every tree saw every sample; "
-                f"{advice}"
+                f"{describe(forest, bootstrap=False)} has none: every tree was trained on every "
+                f"sample; {advice}"
             )
 
     def check_in_bag(self, masses: Array, *, n_threads: int = 1) -> None:

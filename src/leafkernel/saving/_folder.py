@@ -276,9 +276,13 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     try:
         raw = path.read_bytes()
     except OSError as error:
+        if not folder.exists():
+            raise FileNotFoundError(
+                f"folder={str(folder)!r} does not exist. Pass the folder that prox.save wrote."
+            ) from error
         raise FileNotFoundError(
             f"folder={str(folder)!r} contains no saved proximity: {path.name} cannot be read "
-            f"({error})."
+            f"({error}). Pass the folder that prox.save wrote."
         ) from error
     try:
         content = json.loads(raw)

@@ -127,7 +127,7 @@ def _find(weight_scheme: Any) -> WeightScheme:
     if isinstance(weight_scheme, str):
         if weight_scheme in _BY_NAME:
             return _BY_NAME[weight_scheme]()
-        listed = ", ".join(repr(name) for name in _BY_NAME)
+        listed = ", ".join(repr(name) for name in _BY_NAME if name != "original")
         raise ValueError(
             f"weight_scheme={weight_scheme!r} is unknown.{suggest(weight_scheme, _BY_NAME)} "
             f"Use one of {listed}, a function or a WeightScheme."

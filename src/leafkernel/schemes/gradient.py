@@ -118,8 +118,8 @@ class Gradient(WeightScheme):
             if len(labels) == 1:
                 return 0
             raise ValueError(
-                f"output=None, but the model has several outputs: {labels.tolist()}. Choose one, "
-                f"for example weight_scheme=Gradient(output={labels.tolist()[0]!r})."
+                f"The model has several outputs: {labels.tolist()}. Choose one, for example "
+                f"weight_scheme=leafkernel.schemes.Gradient(output={labels.tolist()[0]!r})."
             )
         found = np.flatnonzero([label == self.output for label in labels.tolist()])
         if len(found) != 1:

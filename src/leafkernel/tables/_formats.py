@@ -113,7 +113,7 @@ def _suggest_file(path: Path) -> str:
     # Compare names without suffixes, because most files have the same suffix.
     stems = {_stem(each): each.name for each in found if suffix_of(each) in _SUFFIXES}
     nearest = difflib.get_close_matches(_stem(path), stems, n=1, cutoff=_ALIKE)
-    return f" Did you mean {stems[nearest[0]]!r}?" if nearest else ""
+    return f" Did you mean {stems[nearest[0]]!r}?" if nearest else " Check its name and folder."
 
 
 def _stem(path: Path) -> str:

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor, RandomTreesEmbedding
-from sklearn.utils import check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 
@@ -21,7 +20,13 @@ from leafkernel._targets import (
     refuse_missing,
     target_of,
 )
-from leafkernel._validation import check_columns, check_values, count_threads, refuse_masked
+from leafkernel._validation import (
+    check_columns,
+    check_same_lengths,
+    check_values,
+    count_threads,
+    refuse_masked,
+)
 from leafkernel.forests import Unavailable, fit_if_needed
 from leafkernel.inside import Inside
 from leafkernel.proximity import ForestProximity
@@ -130,7 +135,7 @@ class ProximityTask(FittedRepr):
         parameters = proximity.get_params(deep=False)
         if isinstance(self.proximity, ForestProximity) or is_scheme(self.proximity):
             return type(proximity)(**parameters).fit(X, y, sample_weight)
-        check_consistent_length(X, y)
+        check_same_lengths(X, y)
         parameters["forest"] = fit_if_needed(parameters["forest"], X, y, sample_weight)
         try:
             return type(proximity)(**parameters).fit(X, y, sample_weight)

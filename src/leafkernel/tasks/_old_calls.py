@@ -27,6 +27,10 @@ def took_y_first(samples: str) -> Callable[[Function], Function]:
     def decorate(function: Function) -> Function:
         @wraps(function)
         def call(prox: Any, *args: Any, **kwargs: Any) -> Any:
+            if kwargs.get("row") is not None and "y" not in kwargs and _is_new(prox, args, kwargs):
+                raise ValueError(
+                    f"Pass either {samples} (a new sample) or row (a training sample); got both."
+                )
             by_name = samples in kwargs or kwargs.get("row") is not None
             one_dimension = samples == "X" and bool(args) and np.ndim(args[0]) == 1
             is_old = len(args) == 2 or (len(args) == 1 and (by_name or one_dimension))
@@ -45,3 +49,11 @@ def took_y_first(samples: str) -> Callable[[Function], Function]:
         return call  # type: ignore[return-value]
 
     return decorate
+
+
+def _is_new(prox: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Return whether the only positional argument is a sample, and not the targets of old calls."""
+    if not hasattr(prox, "index_") or len(args) != 1 or "x" in kwargs:
+        return False
+    shape = np.shape(args[0])
+    return bool(shape) and shape[0] != len(prox.index_)

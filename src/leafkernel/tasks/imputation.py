@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from leafkernel._validation import (
     check_choice,
     check_columns,
     check_count,
+    check_same_lengths,
     column_names,
     shorten,
     warn,
@@ -288,7 +289,7 @@ class ProximityImputer(ProximityTask, OneToOneFeatureMixin, TransformerMixin, Ba
                 Known.of(values, n_categories, self.category_rule), proximity
             )
         if y is not None:
-            check_consistent_length(values, y)
+            check_same_lengths(values, y)
             targets, n_classes = read_target_columns(y)
             values, n_categories = np.hstack([values, targets]), [*n_categories, *n_classes]
         n_targets = len(n_categories) - len(schema.columns)

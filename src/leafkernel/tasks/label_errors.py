@@ -104,8 +104,9 @@ class LabelErrors:
             return f"None of the {n} labels looks wrong."
         right = self.false_discovery_rate * n_wrong
         lines = [
-            f"{n_wrong} of {n} labels look wrong. About {right:.0f} of them are probably correct, "
-            "or more if classes overlap.",
+            f"{n_wrong} of {n} labels look wrong. About {right:.0f} of them "
+            f"{'is' if round(right) == 1 else 'are'} expected to be correct, and more if classes "
+            "overlap.",
             *(
                 f"  row {label_text(name)}: label {label}, but {self.scores[row]:.0%} of its "
                 f"proximity is to rows with other labels, mostly {other}"

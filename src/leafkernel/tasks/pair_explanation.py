@@ -208,7 +208,11 @@ class PairExplanation:
             return f"{text}."
         if self.proximity == 0 and len(self.trees):
             return f"{text}, but all with weight 0. Their proximity is 0."
-        some = f", through {counting} of these trees" if counting < len(self.trees) else ""
+        some = (
+            f"; {counting} of these trees count with this scheme"
+            if counting < len(self.trees)
+            else ""
+        )
         return f"{text}. Their proximity is {number(self.proximity)}{some}."
 
     def _trees(self, count: int) -> str:

@@ -335,10 +335,13 @@ class ProximityRegressor(RegressorMixin, WeightedPrediction):
                 return self._out_of_bag[asked]
             reason, also = f"{len(self._y)} training samples are too few", ""
         else:
-            reason = f"{self.proximity_.scheme_.name!r} has no out-of-bag predictions"
+            reason = (
+                "only weight_scheme='gap' can be calibrated on the training samples; got "
+                f"{self.proximity_.scheme_.name!r}"
+            )
             also = ", or use weight_scheme='gap' if the forest draws bootstrap samples"
         warn(
-            f"the intervals are not calibrated, because {reason}. They may contain less than "
+            f"These intervals are not calibrated: {reason}. They may contain fewer than "
             f"{asked:.0%} of the targets. Call calibrate(X, y) with held-out samples{also}."
         )
         return asked
