@@ -212,7 +212,7 @@ def test_broken_products_are_refused_before_memory_is_read():
         engine.rows(broken(diagonal=np.zeros(3)))
     with pytest.raises(ValueError, match="query_oob"):
         engine.rows(broken(reference_oob=np.zeros((3, 1), np.uint64)))
-    with pytest.raises(ValueError, match="k is larger"):
+    with pytest.raises(ValueError, match="k must be between 0"):
         engine.nearest(good, 4)
     with pytest.raises(ValueError, match="one row for each reference"):
         engine.sums(good, np.zeros((2, 1)))

@@ -415,7 +415,7 @@ def test_lists_and_trees_survive_a_pickle(packed):
     state[1] = state[1] + np.int32(100)
     with pytest.raises(ValueError, match="ascending places"):
         core.LeafLists.__new__(core.LeafLists).__setstate__(tuple(state))
-    with pytest.raises(ValueError, match="not the state"):
+    with pytest.raises(ValueError, match="invalid pickle"):
         core.LeafLists.__new__(core.LeafLists).__setstate__(())
 
 
