@@ -138,5 +138,5 @@ def test_progress_without_tqdm_names_the_extra(iris, monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(builtins, "__import__", without_tqdm)
     monkeypatch.setitem(sys.modules, "tqdm", None)
-    with pytest.raises(ImportError, match=r"pip install 'leafkernel\[progress\]'"):
+    with pytest.raises(ImportError, match=r'pip install "leafkernel\[progress\]"'):
         prox.proximity()
