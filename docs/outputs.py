@@ -1,4 +1,4 @@
-"""Run the examples on pages and write their outputs anew, after a change of messages or numbers.
+"""Run the examples on pages and update their outputs, after messages or numbers have changed.
 
 python docs/outputs.py docs/faq.md docs/guide/*.md
 

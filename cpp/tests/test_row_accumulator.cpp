@@ -51,6 +51,7 @@ void check(SampleId n_samples, std::mt19937& random) {
         CHECK(found == expected);
     }
     row.drain([](SampleId, Slot) { CHECK(false); });
+    row.drain_in_order(sample_at, place_of, [](SampleId, SampleId, Slot) { CHECK(false); });
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ def skip_foreign(app, what, name, obj, skip, options):
 
 
 def tidy(app, what, name, obj, options, lines):
-    """Take numpydoc's text for what it means.
+    """Remove markup that Sphinx would read as links or citations.
 
     ``[2]_`` in a method cites the references of its class, and ``(n_iter_,)`` in a shape is no
     link.
