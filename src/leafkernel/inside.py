@@ -19,7 +19,7 @@ from leafkernel._lazy import lazy
 from leafkernel._optional import is_dask
 from leafkernel._progress import progress_bar
 from leafkernel._targets import Targets, indicators
-from leafkernel._validation import check_columns, count_threads
+from leafkernel._validation import check_columns, count_threads, warn
 from leafkernel.batches import Batches
 from leafkernel.engines import Engine, PartedEngine, find_engine
 from leafkernel.kernel import LeafKernel
@@ -303,6 +303,16 @@ def check_averages(scheme: WeightScheme) -> None:
         raise ValueError(
             f"weight_scheme={scheme.name!r} has negative weights, so averages are not defined. "
             "Use weighted_sums."
+        )
+
+
+def warn_of_nan(mass: Array) -> None:
+    """Warn if samples have no proximity to any training sample, so that averages are NaN."""
+    n_empty = int((mass == 0).sum())
+    if n_empty:
+        warn(
+            f"{n_empty} of {len(mass)} samples have proximity 0 to every training sample. Their "
+            "average is NaN."
         )
 
 

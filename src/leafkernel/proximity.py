@@ -44,7 +44,6 @@ from leafkernel._validation import (
     check_values,
     count_threads,
     refuse_masked,
-    warn,
 )
 from leafkernel.batches import Batches
 from leafkernel.engines import (
@@ -56,7 +55,7 @@ from leafkernel.engines import (
 )
 from leafkernel.forecast import TOO_LARGE_ADVICE, Forecast, csr_bytes, forecast, most_nonzeros
 from leafkernel.incidence import WeighedRows
-from leafkernel.inside import Inside, check_averages, no_maps, weighted_means
+from leafkernel.inside import Inside, check_averages, no_maps, warn_of_nan, weighted_means
 from leafkernel.kernel import Diagonal, LeafKernel
 from leafkernel.leaf_index import ForestStats, Samples, list_by_leaf
 from leafkernel.operator import ProximityOperator
@@ -1184,7 +1183,9 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         -------
         ndarray of float64 of shape (m,) or (m, c)
             The averages: each row of P, divided by its sum, times the values. If all proximities of
-            a sample are 0, its average is NaN, and a warning is issued.
+            a sample are 0, its average is NaN, and a warning is issued. With Dask, the result is
+            lazy, and each block issues its own warning when it is computed. On a cluster, the
+            warning appears in the log of the worker.
 
         Examples
         --------
@@ -1200,12 +1201,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         values = check_values(values, inside.n_samples)
         columns = values.reshape(inside.n_samples, -1)
         sums, mass = inside.sums_and_mass(inside.product(X), columns)
-        n_empty = int((mass == 0).sum())
-        if n_empty:
-            warn(
-                f"{n_empty} of {len(mass)} samples have proximity 0 to every training sample. "
-                "Their average is NaN."
-            )
+        warn_of_nan(mass)
         average = weighted_means(sums, mass, np.nan)
         return average.reshape(len(average), *values.shape[1:])
 

@@ -22,7 +22,7 @@ from leafkernel.dask.graph import grid, known, persist, stack, task
 from leafkernel.dask.inside import DaskInside, routed
 from leafkernel.dask.kernel import DaskKernel, DaskProduct
 from leafkernel.engines import PartedEngine, find_engine
-from leafkernel.inside import Inside, check_averages
+from leafkernel.inside import Inside, check_averages, warn_of_nan
 from leafkernel.leaf_index import Samples
 
 
@@ -130,7 +130,10 @@ def weighted_sums(inside: Inside, values: Any, X: Any = None) -> da.Array:
 
 
 def weighted_average(inside: Inside, values: Any, X: Any = None) -> da.Array:
-    """Return the averages of values, weighted by proximity. Rows without proximities are NaN."""
+    """Return the averages of values, weighted by proximity. Rows without proximities are NaN.
+
+    The warning about such rows is issued for each block, when it is computed.
+    """
     check_averages(inside.scheme)
     ask = Ask.of(inside, X)
     columns, shape = _values(ask.kernel, values)
@@ -188,4 +191,5 @@ def _with_ones(values: Any) -> Any:
 
 def _divide(sums: Any) -> Any:
     mass = sums[:, -1:]
+    warn_of_nan(mass)
     return np.where(mass == 0, np.nan, sums[:, :-1] / np.where(mass == 0, 1.0, mass))
