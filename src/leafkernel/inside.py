@@ -319,9 +319,8 @@ def warn_of_nan(mass: Array) -> None:
 def no_maps(scheme: WeightScheme, what: str) -> str:
     """Return the error message for a scheme without maps."""
     return (
-        f"weight_scheme={scheme.name!r} cannot be used here: it has no {what}, because P is not a "
-        "product Q Wᵀ. Use 'oob_separable', a similar out-of-bag scheme, or 'uniform': "
-        "prox.reweigh('oob_separable')."
+        f"weight_scheme={scheme.name!r} does not support {what}, because it has no leaf "
+        "coordinates. Use 'oob_separable', which is similar: prox.reweigh('oob_separable')."
     )
 
 

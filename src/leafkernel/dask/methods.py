@@ -147,7 +147,7 @@ def weighted_average(inside: Inside, values: Any, X: Any = None) -> da.Array:
 
 def query_map(inside: Inside, X: Any = None) -> da.Array:
     """Return the query map Q as a Dask array of sparse blocks."""
-    inside.require_maps("query map")
+    inside.require_maps("query_map()")
     ask = Ask.of(inside, X)
     kernel = ask.kernel
     if X is None:
@@ -160,7 +160,7 @@ def query_map(inside: Inside, X: Any = None) -> da.Array:
 
 def reference_map(inside: Inside) -> da.Array:
     """Return the reference map W as a Dask array of sparse blocks."""
-    inside.require_maps("reference map")
+    inside.require_maps("reference_map()")
     kernel = Ask.of(inside, None).kernel
     maps = [task("map", pieces.reference_map_of, part) for part in kernel.parts]
     return stack(maps, kernel.sizes, csr_array((0, kernel.n_columns), dtype=kernel.dtype))
