@@ -1185,7 +1185,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             The averages: each row of P, divided by its sum, times the values. If all proximities of
             a sample are 0, its average is NaN, and a warning is issued. With Dask, the result is
             lazy, and each block issues its own warning when it is computed. On a cluster, the
-            warning appears in the log of the worker.
+            worker prints the warning.
 
         Examples
         --------
