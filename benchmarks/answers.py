@@ -54,9 +54,9 @@ from leafkernel.tasks.embedding._phate import _best_time, _metric_mds
 
 HEAD = """# Quality of results
 
-This page shows, for some tasks, how good their answers are: with the settings of earlier versions
-("before") and with those of today ("now"). `python benchmarks/answers.py --data-dir DIR` makes it;
-the script says what DIR holds."""
+This page compares the quality of some tasks with the settings of earlier versions ("before") and
+with the current settings ("now"). Run `python benchmarks/answers.py --data-dir DIR` to create it.
+The script describes the files in DIR."""
 BUNDLED = {"wine": load_wine, "iris": load_iris, "breast cancer": load_breast_cancer}
 MLBENCH = {
     "PimaIndiansDiabetes": "diabetes",
@@ -88,7 +88,7 @@ def classes(data_dir):
 
 
 def numbers(data_dir):
-    """Yield (name, X, y) of each data set with numbers as targets."""
+    """Yield (name, X, y) of each data set with a numeric target."""
     yield "diabetes", *load_diabetes(return_X_y=True)
     yield "Friedman 1", *make_friedman1(400, noise=1.0, random_state=0)
     for name, target in (("BostonHousing", "medv"), ("CPS1985", "wage")):
@@ -150,12 +150,13 @@ def imputation(data_dir):
         rows.append([f"{name}, error of numbers", *np.mean(off, axis=0)])
     show(
         "Imputation",
-        "30 gaps in a column of categories that is a function of the target, beside four "
-        "columns of noise; and a fifth of all values removed at random: the share of wrong "
-        "categories, and the root mean squared error in standard deviations, as means over "
-        "columns. *rfImpute* is R's rule: one forest for the targets, out-of-bag proximities, "
-        "and the category with the largest mean proximity. *before* is the same with `gap` and "
-        "the largest total.",
+        "In the first three rows of the table, a column of categories is a function of the "
+        "target, and 30 of its 150 values are missing. The four other columns are noise. In the "
+        "other rows of the table, a fifth of all values was removed at random. They show the "
+        "share of wrong categories, and the root mean squared error of numbers in standard "
+        "deviations. Both are means over the columns. *rfImpute* is R's method: one forest for "
+        "the targets, out-of-bag proximities, and the category with the largest mean proximity. "
+        "*before* is the same with `gap` and the category with the largest total proximity.",
         ["data", *methods],
         rows,
     )
@@ -179,10 +180,10 @@ def phate_of_kernel(data_dir):
         rows.append([name, f"`{scheme}`", *scores])
     show(
         "PHATE from the kernel",
-        'Trustworthiness (10 neighbors) of `LeafEmbedding(method="phate", source="kernel")`, for '
-        "distances of one minus the proximity, with a default random forest. The package phate "
-        "gets the same kernel as a precomputed affinity. Before, each step of the diffusion "
-        "counted twice.",
+        'Trustworthiness (10 neighbors) of `LeafEmbedding(method="phate", source="kernel")` with '
+        "a default random forest. It measures how well the map preserves neighbors, with one minus "
+        "the proximity as distance. The package phate gets the same kernel as a precomputed "
+        "affinity. Before, each diffusion step was counted twice.",
         ["data", "scheme", "before", "now", "phate"],
         rows,
     )
@@ -193,7 +194,7 @@ def _trust(distances, picture):
 
 
 def _two_steps(P):
-    """Return PHATE with each sample as its own landmark, as it was before."""
+    """Return PHATE with each sample as its own landmark, as in earlier versions."""
     walk = P / P.sum(axis=1, keepdims=True)
     twice = (P.T / P.T.sum(axis=1, keepdims=True)) @ walk
     powers = np.linalg.matrix_power(twice, _best_time(twice) + 1)
@@ -242,10 +243,10 @@ def gaussian_process(data_dir):
         rows.append([name, forest, *(f"{r2:.3f}, {covered:.0%}" for r2, covered in pairs)])
     show(
         "Gaussian processes",
-        "R² on 30% of the rows, and how many of them lie in their 90% interval. *before*: "
-        "`ForestKernel` of a default random forest, without noise. *now*: with learned noise, "
-        "and extra trees with `max_features=1/3` and `min_samples_leaf=10`. *RBF*: an RBF "
-        "kernel with learned noise on standardized columns.",
+        "R² on 30% of the rows, which were held out, and the share of their targets inside the "
+        "90% intervals. *before* is `ForestKernel` of a default random forest, without noise. "
+        "*now* is `ForestKernel` with learned noise, of extra trees with `max_features=1/3` and "
+        "`min_samples_leaf=10`. *RBF* is an RBF kernel with learned noise on standardized columns.",
         ["data", "random forest", "RBF", "before", "now"],
         rows,
     )
@@ -270,9 +271,9 @@ def kernels_for_svc(data_dir):
         rows.append(row)
     show(
         "Kernels for support vector machines",
-        "The smallest eigenvalue over the largest one of the matrix that `ProximityKernel` "
-        "gives, or of its symmetric part. Kernel machines need one that is not negative. `fit` "
-        "warns for the schemes that cannot promise this.",
+        "The smallest eigenvalue, divided by the largest, of the matrix that `ProximityKernel` "
+        "returns, or of its symmetric part. Kernel machines need a matrix without negative "
+        "eigenvalues. `fit` warns about schemes that do not guarantee this.",
         ["data", *(f"`{scheme}`" for scheme in schemes)],
         rows,
     )
@@ -294,9 +295,9 @@ def pictures_under_kerf(data_dir):
         rows.append(row)
     show(
         "pca, spectral and diffusion",
-        'Correlation of the first coordinate of `LeafEmbedding(method="pca")` with that of two '
-        "other methods. Rows of `kerf` sum to 1, so the three methods agree there; under "
-        "`uniform` they differ.",
+        'Correlation of the first coordinate of `LeafEmbedding(method="pca")` with the first '
+        "coordinate of two other methods. With `kerf`, the rows of P sum to 1, so the three "
+        "methods agree. With `uniform`, they differ.",
         ["data", "`kerf`: spectral", "diffusion", "`uniform`: spectral", "diffusion"],
         rows,
     )
@@ -318,15 +319,15 @@ def spectral_clusters(data_dir):
     show(
         "Spectral clusters without targets",
         "Adjusted Rand index of `ProximitySpectralClustering(n_clusters).fit(X)`, with as many "
-        "clusters as classes; means over three seeds. Before, a row that is alone in its leaves "
-        "walked to itself, and became a cluster.",
+        "clusters as classes. The numbers are means over three seeds. Before, a row that was alone "
+        "in its leaves was connected only to itself, and became a cluster of its own.",
         ["data", "before", "now"],
         rows,
     )
 
 
 def rows_that_make_a_coordinate(data_dir):
-    """Show how much of the first coordinate comes from two rows."""
+    """Measure how much of the first coordinate comes from two rows."""
     rows = []
     for name, X, _ in classes(data_dir):
         row = [name]
@@ -337,17 +338,17 @@ def rows_that_make_a_coordinate(data_dir):
         rows.append(row)
     show(
         "First coordinate without targets",
-        "Share of the first coordinate of `LeafEmbedding().fit(X)`, in squares, that belongs to "
-        "the two rows with the largest squares; in brackets, what two rows would have if all "
-        "had the same. Before, the scheme was `kerf`, under which a row that is alone in its "
-        "leaves is far from all others.",
+        "The table shows whether two rows dominate the first coordinate of "
+        "`LeafEmbedding().fit(X)`: the share of the two largest squares in the sum of squares. The "
+        "number in parentheses is this share if all squares were equal. Before, the scheme was "
+        "`kerf`, which places a row that is alone in its leaves far from all others.",
         ["data", "before", "now"],
         rows,
     )
 
 
 def intervals(data_dir):
-    """Measure how many targets 90% intervals cover, plain and calibrated."""
+    """Measure the coverage of 90% intervals, plain and calibrated."""
     rows = []
     for name, X, y in number_sets(data_dir):
         covered = []
@@ -362,16 +363,16 @@ def intervals(data_dir):
         rows.append([name, *(f"{share:.1%}" for share in shares)])
     show(
         "Intervals",
-        "Share of 40% of the rows that 90% intervals of `ProximityRegressor` cover, with a "
-        "default random forest; means over three splits. Before, intervals were plain quantiles "
-        "unless `calibrate` was called.",
+        "Share of held-out targets (40% of the rows) inside the 90% intervals of "
+        "`ProximityRegressor` with a default random forest. The numbers are means over three "
+        "splits. Before, intervals were plain quantiles unless `calibrate` was called.",
         ["data", "before", "now"],
         rows,
     )
 
 
 def noise_in_importance(data_dir):
-    """Measure the share of `local_importance` that columns of noise get."""
+    """Measure the share of columns of noise in `local_importance`."""
     rows = []
     found = [(name, X, y, RandomForestClassifier) for name, X, y in classes(data_dir)]
     found += [(name, X, y, RandomForestRegressor) for name, X, y in numbers(data_dir)]
@@ -389,8 +390,9 @@ def noise_in_importance(data_dir):
         rows.append([name, columns, *(f"{share:.1%}" for share in shares)])
     show(
         "Importance of noise",
-        "Share of `local_importance` that columns of noise get, which are added to the data, with "
-        "a default random forest. Before, every split counted with its bits (`splits='all'`).",
+        "Columns of random noise were added to each data set. The table shows their share of "
+        "`local_importance`, with a default random forest. Before, all splits were counted "
+        "(`splits='all'`).",
         ["data", "columns of noise", "before", "now"],
         rows,
     )
@@ -411,7 +413,7 @@ MEASURES = (
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data-dir", help="directory with the CSV files of R's data sets")
+    parser.add_argument("--data-dir", help="folder with the CSV files of R's data sets")
     names = [measure.__name__ for measure in MEASURES]
     parser.add_argument("--only", nargs="+", choices=names, default=names)
     options = parser.parse_args()

@@ -1,9 +1,9 @@
 """Compare methods to impute missing values, and write a table and a page.
 
-python benchmarks/imputation.py [--data-dir DIR] [--datasets iris wine] [--repeats 3]
+    python benchmarks/imputation.py [--data-dir DIR] [--datasets iris wine] [--repeats 3]
 
 Data sets come from scikit-learn, except airquality.csv, penguins.csv and titanic_891.csv, which
-are read from DIR or DIR/small. With all of them, and three repeats, it writes
+are read from DIR or DIR/small. With all data sets and three repeats, the script writes
 benchmarks/imputation.csv and docs/imputation.md.
 """
 
@@ -58,7 +58,7 @@ def load(name, data_dir, rng):
 
 
 def remove(X, mechanism, rng):
-    """Return which values to hide: a fifth of each column, at random or mostly large ones."""
+    """Return a mask of values to hide: a fifth of each column, at random or mostly large values."""
     chance = np.full(X.shape, MISSING)
     if mechanism == "MNAR":
         # From 0 for the smallest value (or first category) to 40% for the largest.
@@ -76,11 +76,12 @@ def codes(column):
 
 
 class Encoded:
-    """An imputer of numbers, given standardized columns and an indicator for each category.
+    """An imputer of numbers, applied to standardized columns and an indicator for each category.
 
-    A missing category becomes the one whose indicator is filled in highest. With ``use_target``,
-    y is one more column (or several), all missing for new rows. With ``n_skipped=1``, the
-    first category has no indicator: a linear model would only learn that they sum to one.
+    A missing category becomes the category with the largest imputed indicator. With
+    ``use_target``, y is added as one or several columns, which are missing for new rows. With
+    ``n_skipped=1``, the first category has no indicator. Otherwise the indicators would sum to one,
+    and a linear model would only learn this.
     """
 
     def __init__(self, imputer, *, use_target=False, n_skipped=0):
@@ -205,7 +206,7 @@ def one_run(name, X, y, mechanism, repeat):
 
 
 def table(results, measure, best=min):
-    """Return a Markdown table of means over the repeats, the best of each row in bold."""
+    """Return a Markdown table of means over the repeats, with the best of each row in bold."""
     wide = results.pivot_table(
         index=["dataset", "mechanism"], columns="method", values=measure, sort=False
     )[list(METHODS)]
@@ -242,48 +243,52 @@ def write_page(results, seconds):
 PAGE = """# Accuracy of imputation
 
 `ProximityImputer` trains a forest for each column with missing values. The forest predicts the
-column from the other columns and the targets; missing values get averages weighted by its
-proximities. If you give it a forest, it does what R's `rfImpute` does: one forest, which predicts
-the targets, fills all columns. This page compares both with scikit-learn's imputers. In short: on
-training rows, the default and `IterativeImputer` with the targets are the two most accurate
-methods; on new rows several are close. The default takes mixed tables without any encoding, and is
-the slowest.
+column from the other columns and the targets. Missing values become averages of the present values,
+weighted by the proximities of this forest. If you pass a forest, `ProximityImputer` works like R's
+`rfImpute`: one forest predicts the targets, and its proximities fill all columns. This page
+compares both with scikit-learn's imputers.
+
+In short: on training rows, the default and `IterativeImputer` with the targets are the two most
+accurate methods. On new rows, several methods have similar errors. The default accepts tables with
+numbers and categories without any encoding. It is also the slowest.
 
 ![Handwritten digits with a patch hidden, and filled in three ways](images/imputation.png)
 
-*Digits that each lost a patch, filled by the column means, by nearest neighbors (a little better
-here), and by RF-GAP proximities of one forest: `examples/plot_imputation.py`; errors in shades of
-16.*
+*A patch of each digit is hidden. It is filled with the column means, by nearest neighbors (a little
+better here), and by RF-GAP proximities of one forest. Errors are in gray levels, from 0 to 16. The
+script is `examples/plot_imputation.py`.*
 
-This page is made by
+This command creates the page:
 
 ```sh
 python benchmarks/imputation.py --data-dir DIR
 ```
 
 which took {minutes} minutes on one core of a busy machine ({versions});
-`benchmarks/imputation.csv` holds the means behind it.
+`benchmarks/imputation.csv` contains the means.
 
-**What was done.** Seven data sets, at most 400 rows of each. From every column a fifth of the
-values is removed: completely at random (MCAR), or not at random (MNAR), with a chance that grows
-with the value's rank from 0 to 40%. 70% of the rows train; the others are new, and their targets
-are hidden. Means of three repeats, the best of each row in bold, and mean ranks of the methods (1
-is best of ten).
+**Method.** There are seven data sets with at most 400 rows each. A fifth of the values in each
+column is removed: completely at random (MCAR), or not at random (MNAR). With MNAR, the probability
+that a value is missing increases with the rank of the value, from 0 to 40%. 70% of the rows are
+training rows. The others are new rows, whose targets are hidden. The tables show means of three
+repeats. The best method of each row is bold. The last rows are the mean ranks of the ten methods; 1
+is best.
 
 - *default* is `ProximityImputer()`, with the targets of the training rows. *default, no y* is the
   same without targets.
 - `gap`, `oob` and `uniform` are `ProximityImputer(ForestProximity(forest, scheme))`: one forest of
   100 trees for the targets, as in `rfImpute`.
 - *kNN* (`KNNImputer()`) and *iterative* (`IterativeImputer(max_iter=5)`, Bayesian ridge
-  regression) get standardized columns and an indicator for each category. As such they see X
-  alone. *kNN, y* and *iterative, y* get the targets as columns too, missing for new rows: a fair
-  match for ours, and the better one of the two.
+  regression) get standardized columns and an indicator for each category. They do not use the
+  targets.
+- *kNN, y* and *iterative, y* also get the targets as columns, which are missing for new rows. The
+  default uses the targets too, so compare it with these two.
 - Nothing was tuned for these data sets.
 
 ## Numbers, training rows
 
-Root mean squared error of what was removed, in standard deviations of the column, averaged over
-columns: 1 is about what the mean gives.
+Root mean squared error of the removed values, in standard deviations of the column, averaged over
+columns. Filling with the mean gives about 1.
 
 {training}
 
@@ -291,7 +296,7 @@ columns: 1 is about what the mean gives.
 
 {new}
 
-## Categories: share of wrong ones
+## Categories: share of wrong values
 
 Training rows:
 
@@ -301,39 +306,41 @@ New rows:
 
 {wrong_new}
 
-## What a forest makes of it
+## Accuracy of a forest trained on the imputed rows
 
-Accuracy, or R² for diabetes and airquality, on the new rows, of a forest of 50 trees trained on
-the filled training rows. Differences of 0.02 mean little here.
+A forest of 50 trees was trained on the imputed training rows. The table shows its accuracy on the
+new rows, or R² for diabetes and airquality. Differences of 0.02 are not significant.
 
 {score}
 
 ## When to use it
 
-- **Linear relations.** Breast cancer has ten quantities measured three ways. There, and on
-  diabetes, a linear regression (*iterative*) is the best.
+- **Linear relations.** If columns depend linearly on each other, use a linear regression
+  (*iterative*). It is the best method on diabetes and on breast cancer, where ten quantities are
+  each measured in three ways.
 - **One forest for the targets** (`gap`, `oob`, `uniform`) is faster, but usually less accurate. It
-  looks at the other columns only as far as they predict the targets. Its trees also split on the
-  values that were filled in before, and so confirm them: a missing category often stays the most
-  frequent one.
-- **Values that are not missing at random.** Every method has larger errors on numbers there.
-  Averages of present values cannot reach past them; a regression can.
-- **Before a supervised model.** Targets help to fill the training rows but not new ones, so the two
-  are not filled in the same way. Differences are small, and the plain mean does well: a forest can
-  see by it that a value was missing. If prediction is all that counts, fill in without y.
-- **Whole numbers.** Columns of an integer type are filled with whole numbers and stay integers. So
-  are columns of floats in pandas with gaps and otherwise whole numbers, because pandas makes floats
-  of integers with gaps. The command `leafkernel impute` does so for every column whose present
-  values are all whole.
-- **Time.** The default trains a forest for each column in each iteration. Seconds for the fit and
-  the new rows, on average over data sets:
+  uses a column only if it helps to predict the targets. Its trees also split on values that were
+  filled in an earlier iteration. This confirms these values: a missing category often stays the
+  most frequent category.
+- **Values that are not missing at random.** All methods have larger errors on numbers. An average
+  is never larger than the largest present value. A regression can extrapolate.
+- **Before a supervised model.** With y, training rows are filled differently from new rows, because
+  the targets of new rows are unknown. The differences in accuracy are small. The mean does well,
+  because a forest can recognize the filled values. If you only need good predictions, impute
+  without y.
+- **Whole numbers.** Columns of an integer type are filled with whole numbers and stay integers.
+  pandas converts integer columns with missing values to floats, so float columns of a data frame in
+  which all present values are whole numbers are filled with whole numbers too. The command
+  `leafkernel impute` treats all columns in this way.
+- **Time.** The default trains a forest for each column in each iteration. Mean time of the fit and
+  the imputation of new rows, over all data sets:
   {times}.
 """
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data-dir", type=Path, help="folder of the three .csv files")
+    parser.add_argument("--data-dir", type=Path, help="folder with the three .csv files")
     parser.add_argument("--datasets", nargs="+", default=[*BUNDLED, *FILES])
     parser.add_argument("--repeats", type=int, default=3)
     arguments = parser.parse_args()
@@ -346,7 +353,7 @@ def main():
     for name in arguments.datasets:
         data = load(name, arguments.data_dir, np.random.default_rng(0))
         if data is None:
-            print(f"{name}: no {FILES[name]} in --data-dir, left out")
+            print(f"{name} is left out, because --data-dir has no {FILES[name]}")
             continue
         X, y = data
         y = y.astype(float) if name in NUMERIC_TARGET else np.unique(y, return_inverse=True)[1]
@@ -359,7 +366,7 @@ def main():
     print(mean.round(3).to_string())
     complete = set(results["dataset"]) == {*BUNDLED, *FILES} and arguments.repeats == 3
     if not complete:
-        print("Not all data sets, or not three repeats: nothing written.")
+        print("Nothing was written, because this needs all data sets and three repeats.")
         return
     mean.round(4).to_csv(ROOT / "benchmarks" / "imputation.csv")
     write_page(results, time.perf_counter() - begin)

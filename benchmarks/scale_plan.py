@@ -2,10 +2,10 @@
 
     python benchmarks/scale_plan.py --folder DIR
 
-DIR is the folder of benchmarks/scale.py, with kernels of 1 million and of 10 million rows. Work
-is counted in leaf collisions. Their number for n rows follows from the sizes of leaves, which are
-measured on 1 million rows. As a check, the estimated collisions and times for 10 million rows are
-compared with the measured ones. The tables in docs/scale.md are updated.
+DIR is the folder of benchmarks/scale.py, with kernels of 1 million and of 10 million rows. The
+script measures the sizes of the leaves for 1 million rows, and computes the number of leaf
+collisions for more rows. The time is proportional to this number. As a check, the script compares
+some estimates with measurements. It updates the tables in docs/scale.md.
 """
 
 import argparse
@@ -27,11 +27,11 @@ CORES_OF_A_MACHINE, BYTES_OF_A_NEIGHBOR = 16, 12
 class Costs:
     """Measured costs: seconds of one core, and bytes."""
 
-    fit_row: float  # reading, routing, counting and listing a row
-    collision: float  # finding the nearest
-    index_row: float  # lists of a row
-    leaves_row: float  # leaf ids of a row
-    memory_row: float  # vectors in memory
+    fit_row: float  # seconds to read a row, find its leaves and add it to the index
+    collision: float  # seconds for a leaf collision, when searching neighbors
+    index_row: float  # bytes of a row in the index
+    leaves_row: float  # bytes of the leaf ids of a row
+    memory_row: float  # bytes of a row that stay in memory
 
     @classmethod
     def read(cls, records, folder, kernels, per_query):
@@ -54,19 +54,19 @@ def find(records, step, rows):
     found = [r for r in records if r["step"] == step and r["rows"] == rows]
     if not found:
         raise SystemExit(
-            f"benchmarks/scale.json has no {step} of {rows:,} rows: run scale.py first"
+            f"benchmarks/scale.json has no step {step!r} for {rows:,} rows. Run scale.py first."
         )
     return max(found, key=lambda record: record["queries"])
 
 
 def collisions(prox, samples):
-    """Return the mean number of leaf collisions of a query."""
+    """Return the mean number of leaf collisions for a query."""
     inside = Inside.of(prox)
     return inside.engine.collisions(inside.kernel.product(samples)).mean()
 
 
 def plan(costs, n, per_query):
-    """Return a line of the table: the needs of the index, of a million queries, and of all rows."""
+    """Return a line of the table: costs of the index, of a million queries, and of all rows."""
     index = n * costs.index_row
     of_queries = QUERIES * per_query * costs.collision / 3600
     of_all = n * per_query * costs.collision / 3600
@@ -90,7 +90,7 @@ def plan(costs, n, per_query):
 
 
 def size(n_bytes):
-    """Write a number of bytes."""
+    """Return a number of bytes as text."""
     for unit, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB")):
         if n_bytes >= unit:
             return f"{n_bytes / unit:.3g} {name}"
@@ -98,7 +98,7 @@ def size(n_bytes):
 
 
 def hours(value):
-    """Write core hours."""
+    """Return core hours as text."""
     return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
 
@@ -110,7 +110,7 @@ def table(header, lines):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--folder", type=Path, required=True, help="the folder of scale.py")
+    parser.add_argument("--folder", type=Path, required=True, help="folder of scale.py")
     options = parser.parse_args()
     records = json.loads((HERE / "scale.json").read_text())
     kernels = {
@@ -127,14 +127,14 @@ def main():
     there = {n: float(collisions(prox, samples)) for n, prox in kernels.items()}
     costs = Costs.read(records, options.folder, kernels, there[10_000_000])
     checks = [
-        ["collisions of a query, 10 million rows", foreseen[10_000_000], there[10_000_000]],
+        ["collisions for each query, 10 million rows", foreseen[10_000_000], there[10_000_000]],
     ]
     record = find(records, "neighbors", 1_000_000)
     guess = record["queries"] * there[1_000_000] * costs.collision / 2
     name = f"seconds for {record['queries']:,} queries, 1 million rows"
     checks.append([name, guess, record["seconds"]])
     record = find(records, "fit", 1_000_000)
-    checks.append(["seconds of the fit, 1 million rows", 5e5 * costs.fit_row, record["seconds"]])
+    checks.append(["seconds for the fit, 1 million rows", 5e5 * costs.fit_row, record["seconds"]])
     checks = [[name, f"{plan:,.3g}", f"{found:,.3g}"] for name, plan, found in checks]
     header = [
         "rows",
@@ -142,7 +142,7 @@ def main():
         "leaf ids on disk",
         "index on disk",
         "fit, core hours",
-        "collisions of a query",
+        "collisions for each query",
         "1 million queries, core hours",
         "network",
         "all rows, core hours",
@@ -162,18 +162,18 @@ def main():
         if "fit" not in r["step"] or r["queries"] == min(other["queries"] for other in records)
     ]
     found = {
-        "measured": table(["step", "rows", "time", "peak memory", "of it private"], measured),
-        "checks": table(["what", "foreseen", "measured"], checks),
+        "measured": table(["step", "rows", "time", "peak memory", "private memory"], measured),
+        "checks": table(["quantity", "estimated", "measured"], checks),
         "fixed": table(header, fixed),
         "grown": table(header, grown),
         "costs": table(
             ["cost", "measured"],
             [
-                ["fit, a row", f"{1e6 * costs.fit_row:.2g} µs of a core"],
-                ["a leaf collision", f"{1e9 * costs.collision:.2g} ns of a core"],
-                ["index, a row", f"{costs.index_row:.0f} bytes"],
-                ["leaf ids, a row", f"{costs.leaves_row:.0f} bytes"],
-                ["vectors in memory, a row", f"{costs.memory_row:.0f} bytes"],
+                ["fit, for each row", f"{1e6 * costs.fit_row:.2g} µs of one core"],
+                ["leaf collision", f"{1e9 * costs.collision:.2g} ns of one core"],
+                ["index, for each row", f"{costs.index_row:.0f} bytes"],
+                ["leaf ids, for each row", f"{costs.leaves_row:.0f} bytes"],
+                ["vectors in memory, for each row", f"{costs.memory_row:.0f} bytes"],
             ],
         ),
     }

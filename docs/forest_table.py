@@ -40,8 +40,8 @@ REASONS = {
     "has none: its trees are fitted to residuals": "residuals",
     "reweights the samples": "reweighed",
     "every tree was trained on every sample": "no bootstrap",
-    "does not keep which samples": "draws not kept",
-    "averages its trees": "alike",
+    "does not store the samples": "draws not stored",
+    "averages its trees": "equal weights",
     "is one tree": "one tree",
     "needs class labels": "no classes",
 }

@@ -2,9 +2,9 @@
 
     python packaging/release.py prepare 0.2.0    # write the version and the date
     python packaging/release.py check 0.2.0      # compare; nothing is written
-    python packaging/release.py recipe 0.2.0     # pin the published archive in the conda recipe
+    python packaging/release.py recipe 0.2.0     # write the version and checksum to the recipe
 
-The version stands in src/leafkernel/__init__.py. CITATION.cff and CHANGELOG.md repeat it.
+The version is defined in src/leafkernel/__init__.py. CITATION.cff and CHANGELOG.md repeat it.
 """
 
 from __future__ import annotations

@@ -135,15 +135,15 @@ def test_largest_weights_of_both_signs(rng, monkeypatch):
         (GradientBoostingRegressor(subsample=0.5, random_state=0), "was trained with subsampling"),
         (GradientBoostingRegressor(loss="huber"), "not trained with squared loss"),
         (GradientBoostingRegressor(loss="absolute_error"), "medians"),
-        (GradientBoostingRegressor(init="zero"), "not the mean of the targets"),
+        (GradientBoostingRegressor(init="zero"), "not from the mean of the targets"),
         (GradientBoostingClassifier(n_estimators=3), "not trained with squared loss"),
         (lightgbm.LGBMRegressor(verbose=-1, reg_alpha=5.0), "not proportional"),
         (lightgbm.LGBMRegressor(verbose=-1, max_delta_step=0.1), "not proportional"),
-        (xgboost.XGBRegressor(base_score=0.0), "the base score 0, not the mean"),
+        (xgboost.XGBRegressor(base_score=0.0), "the base score 0, not from the mean"),
         (xgboost.XGBRegressor(subsample=0.5), "was trained with subsampling"),
         (
             catboost.CatBoostRegressor(iterations=3, leaf_estimation_iterations=3, **QUIET),
-            "several steps",
+            "several iterations",
         ),
         (RandomForestRegressor(3), "not a gradient-boosted model"),
     ],
@@ -159,7 +159,7 @@ def test_other_models_are_refused(rng, model, reason):
 def test_other_samples_are_refused(rng):
     X, y, _ = problem(rng)
     model = GradientBoostingRegressor(n_estimators=5).fit(X, y)
-    with pytest.raises(ValueError, match="do not follow from these samples"):
+    with pytest.raises(ValueError, match="do not reproduce the leaf values"):
         AxilAttribution(fit_uniform(model, X, y[::-1]))
     with pytest.raises(ValueError, match="y is required"):
         AxilAttribution(fit_uniform(model, X, None))

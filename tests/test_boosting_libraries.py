@@ -258,6 +258,21 @@ def test_names_with_blanks_are_the_same_names():
     assert prox.proximity(X[:0]).shape == (0, 60)
 
 
+def test_the_columns_that_differ_are_named():
+    pytest.importorskip("lightgbm")
+    X, y = zoo.diabetes()
+    X = pd.DataFrame(X, columns=list("abcdefghij"))
+    _, model = booster_of("lightgbm")
+    prox = ForestProximity(model.fit(X, y), "kerf")
+    for other, said in (
+        (X.rename(columns={"i": "z"}), r"Missing: 'i'\. Unexpected: 'z'\."),
+        (X.drop(columns=["h", "j"]), r"Missing: 'h', 'j'\."),
+        (X[list("abcdefghji")], r"The order differs\."),
+    ):
+        with pytest.raises(ValueError, match=said):
+            prox.fit(other, y)
+
+
 def test_columns_that_a_model_never_saw_are_refused():
     cb = pytest.importorskip("catboost")
     X, y = zoo.diabetes()

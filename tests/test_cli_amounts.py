@@ -181,7 +181,7 @@ def test_a_column_as_date(table):
     assert "'day' has dates with the day first" in notes
     assert "'month' has dates with the month first" in notes
     said = run("outliers", table, "-t", "y", "--as", "open=date", exit_code=4).stderr
-    assert "can start with the day or with the month" in said
+    assert "whether the dates start with the day or the month" in said
     assert ".." not in said
     said = run("outliers", table, "-t", "y", "--as", "size=date", exit_code=4).stderr
     assert "no value of the column is a date" in said

@@ -99,7 +99,10 @@ def test_a_class_can_be_chosen(table):
     error = run(*options, "--class", "heron", exit_code=2).stderr
     assert "--class heron has no score in this model. Use one of 'duck', 'goose'" in plain(error)
     forest = ("explain", table, "-t", "kind", "--row", 70, *FEW)
-    assert "there is none" in plain(run(*forest, "--class", "duck", exit_code=2).stderr)
+    error = run(*forest, "--class", "duck", exit_code=2).stderr
+    assert "--class duck requires a boosted model" in plain(error)
+    error = run(*options, "--class", "duck", "--scheme", "kerf", exit_code=2).stderr
+    assert "--class duck cannot be combined with --scheme kerf" in plain(error)
 
 
 def test_models_that_are_loaded(table, tmp_path):
@@ -147,13 +150,13 @@ def test_a_model_that_is_refused_falls_back_on_similar_rows(table, tmp_path):
     result = run("explain", table, "-t", "eggs", *known, "--row", 5)
     assert "Prediction from similar rows: " in result.stdout
     assert "are medians of residuals, not sums over samples" in plain(result.stderr)
-    # Trained on other rows: the leaf values do not follow.
+    # Trained on other rows: the data do not reproduce the leaf values.
     model = HistGradientBoostingClassifier(max_iter=5).fit(
         frame[["weight [kg]"]][::2], frame["kind"][::2]
     )
     known = save(model, tmp_path / "m.joblib")
     result = run("explain", table, "-t", "kind", *known, "--row", 5)
-    assert "do not follow from these samples" in plain(result.stderr)
+    assert "do not reproduce the leaf values" in plain(result.stderr)
     assert "Prediction from similar rows: " in result.stdout
 
 

@@ -40,7 +40,7 @@ def numbers(tmp_path):
         (["{table}", "-t", "y", "--trees", "0"], 2, "--trees"),
         (["{table}", "-t", "y", "--tres", "9"], 2, "No such option"),
         (["{table}", "-t", "y", "-o", "out.xlsx"], 2, ".parquet"),
-        (["{table}", "-t", "y", "-o", "no/such/out.csv"], 3, "no folder"),
+        (["{table}", "-t", "y", "-o", "no/such/out.csv"], 3, "does not exist"),
         (["{table}", "-t", "y", "-o", "{table}"], 2, "the input table"),
         (["{table}", "-t", "y", "--jobs", "0"], 2, "must not be 0. Use -1 for all cores."),
         (["{table}", "-t", "y", "--scheme", "boosted"], 2, "boosted"),

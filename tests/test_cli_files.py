@@ -183,7 +183,7 @@ def test_names_that_cannot_be_read(put, tmp_path):
     put(PLAIN, "birds.csv")
     assert "Did you mean 'birds.csv'?" in refused(tmp_path / "bird.csv")
     assert "is a folder" in refused(tmp_path)
-    assert "Its folder does not exist" in refused(tmp_path / "no" / "birds.csv")
+    assert "does not exist" in refused(tmp_path / "no" / "birds.csv")
     assert "Download it first" in refused("https://example.org/birds.csv")
     message = refused(put(b"PK\x03\x04rest", "birds.xlsx"))
     assert ".parquet" in message
@@ -195,7 +195,7 @@ def test_names_that_cannot_be_read(put, tmp_path):
 def test_a_pipe_is_not_read(tmp_path):
     """A pipe can be read only once, and waiting for more data would never end."""
     os.mkfifo(tmp_path / "pipe.csv")
-    assert "use - as its name" in refused(tmp_path / "pipe.csv")
+    assert "write - instead of a file name" in refused(tmp_path / "pipe.csv")
 
 
 @pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="all may be read")
@@ -399,7 +399,7 @@ def test_output_that_cannot_be_written(tmp_path, monkeypatch):
     frame = pd.DataFrame({"a": [1]})
     for path, said in [
         (tmp_path / "t.xlsx", "must end in one of .csv"),
-        (tmp_path / "no" / "t.csv", "there is no folder"),
+        (tmp_path / "no" / "t.csv", "does not exist"),
     ]:
         with pytest.raises(FileError, match=said):
             write_frame(frame, path)

@@ -145,7 +145,11 @@ def test_catboost_models(table, tmp_path, form):
     joblib.dump(model, tmp_path / "model.joblib")
     given = (table, "-t", "label", "--model", tmp_path / "model.joblib", "--trust-model")
     if form == "array":
-        assert "trained with 2 features" in run("outliers", *given, exit_code=4).stderr
+        said = run("outliers", *given, exit_code=4).stderr
+        assert "trained on 2 features, but this table has 3" in said
+        assert "Use --drop" in said
+        said = run("outliers", *given, "--drop", "b", "--drop", "c", exit_code=4).stderr
+        assert "Use a table with all columns that the model was trained on" in said
         given = (*given, "--drop", "c")
     found = run_json("predict", *given, "--new", table)["result"]
     assert [row["prediction"] for row in found] == model.predict(X).tolist()

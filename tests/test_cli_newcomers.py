@@ -62,7 +62,7 @@ def forest(kind=RandomForestClassifier):
 def test_a_model_of_another_target_is_refused(frame, write, save):
     options = save(forest().fit(frame[["a", "b"]], frame["c"]))
     text = run("outliers", write(frame), "-t", "label", *options, exit_code=4).stderr
-    assert "does not know the classes 'no', 'yes' of the target 'label'" in text
+    assert "was not trained on the classes 'no', 'yes' of the column 'label'" in text
     assert "'x', 'y'" in text
 
 
@@ -70,7 +70,7 @@ def test_a_class_that_the_model_has_not_seen(frame, write, save):
     options = save(forest().fit(frame[["a", "b"]], frame["label"]))
     frame.loc[:4, "label"] = "maybe"
     text = run("outliers", write(frame), "-t", "label", *options, exit_code=4).stderr
-    assert "does not know the classes 'maybe'" in text
+    assert "was not trained on the classes 'maybe'" in text
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_codes_of_classes_come_with_a_note(frame, write, save, dtype, said):
     options = save(forest().fit(frame[["a", "b"]], (frame["label"] == "yes").astype(dtype)))
     document = run_json("outliers", write(frame), "-t", "label", *options)
     assert any(
-        f"classes {said} of the model are taken as codes" in note for note in document["notes"]
+        f"The classes of the model, {said}, are matched" in note for note in document["notes"]
     )
 
 
@@ -107,9 +107,13 @@ def test_another_task_than_the_models_is_refused(frame, write, save):
     table = write(frame)
     options = ("outliers", table, "-t", "label", "--task")
     model = save(forest().fit(frame[["a", "b"]], frame["label"]))
-    assert "which does classification" in run(*options, "regression", *model, exit_code=4).stderr
+    assert (
+        "was trained for classification" in run(*options, "regression", *model, exit_code=4).stderr
+    )
     model = save(forest(RandomForestRegressor).fit(frame[["a", "b"]], frame["label"]))
-    assert "which does regression" in run(*options, "classification", *model, exit_code=4).stderr
+    assert (
+        "was trained for regression" in run(*options, "classification", *model, exit_code=4).stderr
+    )
 
 
 def test_trees_of_a_model_are_not_chosen(frame, write, save):

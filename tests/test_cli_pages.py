@@ -61,7 +61,7 @@ def test_pages_that_may_not_be_written(birds, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(os, "access", lambda _, mode: mode != os.W_OK)
         patch.setattr(explore, "begin", None)  # nothing is done before
-        assert "is not writable" in run(*options, exit_code=3).stderr
+        assert "is read-only" in run(*options, exit_code=3).stderr
     with monkeypatch.context() as patch:
         patch.setattr(Report, "save", full)
         assert "No space left" in run(*options, exit_code=3).stderr

@@ -120,7 +120,7 @@ def test_what_cannot_be_explained_is_refused(iris):
         explain_prediction(prox, X[:2], y=y)
     with pytest.raises(ValueError, match="between 0 and 149"):
         explain_prediction(prox, y=y, row=150)
-    with pytest.raises(TypeError, match="must be integers"):
+    with pytest.raises(TypeError, match="must be the position of a training sample"):
         explain_prediction(prox, y=y, row=1.5)
     with pytest.raises(ValueError, match="y has 9 rows, but there are 150"):
         explain_prediction(prox, y=y[:9], row=0)

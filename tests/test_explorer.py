@@ -440,7 +440,7 @@ class TestNewRows:
     def test_refusals(self, flowers, monkeypatch):
         prox, X, labels = flowers
         frame = pd.DataFrame(X)
-        with pytest.raises(ValueError, match="shown_new is required"):
+        with pytest.raises(ValueError, match="shown_new is missing"):
             build_report(prox, X, labels, shown=frame, X_new=X[:3])
         with pytest.raises(ValueError, match="shown_new has 2 rows"):
             build_report(prox, X, labels, shown=frame, X_new=X[:3], shown_new=frame[:2])
@@ -538,7 +538,9 @@ class TestForests:
 class TestMistakes:
     def test_refusals(self, flowers, monkeypatch):
         prox, X, labels = flowers
-        with pytest.raises(ValueError, match="X has 149 samples, which are not the 150 samples"):
+        with pytest.raises(
+            ValueError, match="X has 149 samples, but the proximity was fitted on 150"
+        ):
             build_report(prox, X[1:], labels[1:])
         with pytest.raises(ValueError, match="y has 149 rows"):
             build_report(prox, X, labels[1:])
@@ -560,7 +562,7 @@ class TestMistakes:
         prox = ForestProximity(RandomForestClassifier(40, random_state=0)).fit(X, y)
         assert unpack(build_report(prox, X, y))["neighbors"]["k"] == 3
         few = ForestProximity(RandomForestClassifier(40, random_state=0)).fit(X[1:3], y[1:3])
-        with pytest.raises(ValueError, match="at least 3 rows"):
+        with pytest.raises(ValueError, match="a page needs at least 3"):
             build_report(few, X[1:3], y[1:3])
 
 

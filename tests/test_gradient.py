@@ -280,7 +280,9 @@ def test_models_of_other_samples_are_refused(rng):
         (X, one, None),
     ]
     for rows, targets, weights in cases:
-        with pytest.raises(ValueError, match=r"do not follow from these samples: leaf \d+ of tree"):
+        with pytest.raises(
+            ValueError, match=r"do not reproduce the leaf values of .*: leaf \d+ of tree"
+        ):
             fit(model, rows, targets, weights)
     classifier = GradientBoostingClassifier(**SMALL).fit(X, y > 0)
     with pytest.raises(ValueError, match="'perhaps', which is not a class of the model"):
@@ -327,7 +329,7 @@ def test_derivatives_of_your_own(rng, tmp_path):
     loaded = ForestProximity.load(prox.save(tmp_path / "saved"))
     assert_array_equal(loaded.reweigh("gradient").proximity().toarray(), prox.proximity().toarray())
     for wrong, reason in (
-        (lambda y, s: (s - y, np.ones_like(s)), "do not follow"),
+        (lambda y, s: (s - y, np.ones_like(s)), "do not reproduce"),
         (lambda y, s: (s * np.nan, s), "not finite before round 0"),
     ):
         with pytest.raises(ValueError, match=reason):

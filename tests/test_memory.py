@@ -83,6 +83,15 @@ def test_proximity_past_the_limit_is_refused_and_the_rest_works(leaves):
     assert sum(block.shape[0] for _, block in prox.iter_proximity()) == 5000
 
 
+def test_without_max_memory_the_message_does_not_name_it(leaves, monkeypatch):
+    monkeypatch.setattr("leafkernel.proximity.available_bytes", lambda: 2**20)
+    prox = ForestProximity.from_leaves(leaves)
+    with pytest.raises(MemoryError, match=r"more than the available memory \(1.0 MB\)") as error:
+        prox.proximity()
+    assert "max_memory" not in str(error.value)
+    assert "max_memory" not in prox.forecast().advice
+
+
 def test_refusal_is_by_the_estimate_not_by_the_bound(leaves):
     """Collisions bound the nonzeros far from below: a matrix that fits must not be refused."""
     prox = ForestProximity.from_leaves(leaves)

@@ -241,7 +241,7 @@ def test_classes_that_xgboost_knows_as_numbers(problem):
     assert_allclose(found.prediction, model.predict_proba(X_new[:1])[0, 2], rtol=1e-5)
     # In another order they are not those that it was trained on.
     turned = np.array(["c", "b", "a"])[codes]
-    with pytest.raises(ValueError, match="do not follow from these samples"):
+    with pytest.raises(ValueError, match="do not reproduce the leaf values"):
         ForestProximity(model, Gradient("a")).fit(X, turned)
 
 

@@ -189,9 +189,9 @@ def test_what_is_wrong_is_said(table, forest, parquet, tmp_path):
         prox.fit(Batches.from_arrays(X), y[:3])
     with pytest.raises(ValueError, match="missing values"):
         prox.fit(Batches.from_arrays(X, y.where(y.index != 700, None), batch_rows=100))
-    with pytest.raises(ValueError, match="other columns from row 9"):
+    with pytest.raises(ValueError, match="different columns in the batch at row 9"):
         prox.fit(Batches.from_function(lambda: [X[:9], X[9:20].rename(columns={"a": "z"})]))
-    with pytest.raises(ValueError, match=r"y is missing in some batches .*row 9"):
+    with pytest.raises(ValueError, match="y must be in all batches or in none; the batch at row 9"):
         prox.fit(Batches.from_function(lambda: [(X[:9], y[:9]), X[9:20]]))
     with pytest.raises(ValueError, match="contains 'price', which is not in"):
         Batches.from_parquet(parquet, target="price")

@@ -158,9 +158,11 @@ def test_what_is_fitted_is_used_as_it_is(iris):
     assert model.proximity_.forest_ is forest
     prox = ForestProximity(forest, "uniform").fit(X, y)
     assert ProximityClassifier(prox).fit(X, y).proximity_.kernel_ is prox.kernel_
-    with pytest.raises(ValueError, match="X has 100 samples, which are not the 150 samples"):
+    with pytest.raises(ValueError, match="X has 100 samples, but the proximity was fitted on 150"):
         ProximityClassifier(prox).fit(X[:100], y[:100])
-    with pytest.raises(ValueError, match="X has 150 samples, which are not the 150 samples"):
+    with pytest.raises(
+        ValueError, match="X does not contain the samples that the proximity was fitted"
+    ):
         ProximityClassifier(prox).fit(X[::-1], y[::-1])
     # A clone is not fitted and fits itself, as cross-validation requires.
     again = clone(ProximityClassifier(prox)).fit(X[:100], y[:100])

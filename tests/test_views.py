@@ -75,7 +75,7 @@ def test_columns_of_no_sample_and_of_wrong_ones(iris):
         prox.proximity_to([150])
     with pytest.raises(TypeError, match="rows must be integers"):
         prox.proximity_to([0.5])
-    with pytest.raises(ValueError, match="rows must be a list of training samples"):
+    with pytest.raises(ValueError, match="rows must be a 1D list of positions"):
         prox.proximity_to(3)
 
 

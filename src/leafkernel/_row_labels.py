@@ -69,10 +69,16 @@ def position_of(index: Any, name: str, label: Any) -> int:
     if isinstance(index, range) or not index.is_unique:
         if np.ndim(label) != 0:
             raise ValueError(f"{name} must be a single training sample; got {label!r}.")
+        last = len(index) - 1
         if not isinstance(index, range) and not isinstance(label, (int, np.integer)):
             raise ValueError(
-                f"{name}={_text(label)} is not a position. The labels of the training samples are "
-                f"not unique, so use a position from 0 to {len(index) - 1}."
+                f"{name}={_text(label)} is not a position. The index of the training samples is "
+                f"not unique, so use a position from 0 to {last} instead of a label."
+            )
+        if isinstance(label, bool) or not isinstance(label, (int, np.integer)):
+            raise TypeError(
+                f"{name} must be the position of a training sample, from 0 to {last}; got "
+                f"{_text(label)}."
             )
         return int(check_row_numbers(name, np.asarray([label]), len(index))[0])
     return _position(index, name, label)
@@ -91,9 +97,9 @@ def _position(index: Any, name: str, label: Any, *, many: bool = False) -> int:
 
 def _unknown(index: Any, name: str, label: Any, *, many: bool) -> str:
     first = ", ".join(_text(each) for each in index[:3])
-    known = f"{first}, …; {len(index)} labels" if len(index) > 3 else first
+    known = f"{first}, … ({len(index)} in all)" if len(index) > 3 else first
     found = f"{name} contains {_text(label)}, which" if many else f"{name}={_text(label)}"
-    message = f"{found} is not in the index of the training samples ({known})."
+    message = f"{found} is not a label of a training sample. The labels are {known}."
     if isinstance(label, (int, np.integer)) and 0 <= label < len(index):
         message += (
             f" For the sample at position {label}, use its label: {_text(index[int(label)])}."

@@ -121,9 +121,10 @@ def check_row_numbers(name: str, rows: Any, n_samples: int) -> npt.NDArray[np.in
     refuse_masked(name, rows)
     array = np.asarray(rows)
     if array.ndim != 1:
-        raise ValueError(f"{name} must be a list of training samples; got shape {array.shape}.")
+        raise ValueError(f"{name} must be a 1D list of positions; got shape {array.shape}.")
     if array.size and array.dtype.kind not in "ui":
-        raise TypeError(f"{name} must be integers; got dtype {array.dtype}.")
+        first = array.tolist()[0]
+        raise TypeError(f"{name} must be integers, the positions of samples; got {first!r}.")
     if array.size and (array.min() < 0 or array.max() >= n_samples):
         raise ValueError(
             f"{name} must be between 0 and {n_samples - 1}, the positions of the training samples; "
@@ -230,11 +231,16 @@ def column_names(X: Any) -> list[str]:
 
 def check_names(trained_on: list[str], given: list[str], model: str) -> None:
     """Raise an error if a data frame has other columns, or another order, than the model."""
-    if given and given != trained_on:
-        raise ValueError(
-            f"X has the columns {shorten(given)}, but {model} was trained on "
-            f"{shorten(trained_on)}. Pass the same columns in the same order."
-        )
+    if not given or given == trained_on:
+        return
+    missing = [repr(name) for name in trained_on if name not in given]
+    unexpected = [repr(name) for name in given if name not in trained_on]
+    found = f" Missing: {shorten(missing)}." if missing else ""
+    found += f" Unexpected: {shorten(unexpected)}." if unexpected else ""
+    raise ValueError(
+        f"X must have the same columns in the same order as the training data of {model}."
+        f"{found or ' The order differs.'}"
+    )
 
 
 def shorten(names: list[str], most: int = 5) -> str:

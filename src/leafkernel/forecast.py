@@ -21,7 +21,7 @@ _TIMED_RUNS, _TIMED_RUN = 8, 32
 
 TOO_LARGE_ADVICE = (
     "Use kneighbors() for nearest neighbors, operator() for products with vectors, "
-    "iter_proximity() for one block of rows at a time, or raise max_memory"
+    "or iter_proximity() for one block of rows at a time"
 )
 
 

@@ -19,7 +19,7 @@ from leafkernel._lazy import lazy
 from leafkernel._optional import is_dask
 from leafkernel._progress import progress_bar
 from leafkernel._targets import Targets, indicators
-from leafkernel._validation import check_columns, count_threads
+from leafkernel._validation import check_columns, count_threads, warn
 from leafkernel.batches import Batches
 from leafkernel.engines import Engine, PartedEngine, find_engine
 from leafkernel.kernel import LeafKernel
@@ -306,12 +306,21 @@ def check_averages(scheme: WeightScheme) -> None:
         )
 
 
+def warn_of_nan(mass: Array) -> None:
+    """Warn if samples have no proximity to any training sample, so that averages are NaN."""
+    n_empty = int((mass == 0).sum())
+    if n_empty:
+        warn(
+            f"{n_empty} of {len(mass)} samples have proximity 0 to every training sample. Their "
+            "average is NaN."
+        )
+
+
 def no_maps(scheme: WeightScheme, what: str) -> str:
     """Return the error message for a scheme without maps."""
     return (
-        f"weight_scheme={scheme.name!r} cannot be used here: it has no {what}, because P is not a "
-        "product Q Wᵀ. Use 'oob_separable', a similar out-of-bag scheme, or 'uniform': "
-        "prox.reweigh('oob_separable')."
+        f"weight_scheme={scheme.name!r} does not support {what}, because it has no leaf "
+        "coordinates. Use 'oob_separable', which is similar: prox.reweigh('oob_separable')."
     )
 
 

@@ -44,7 +44,6 @@ from leafkernel._validation import (
     check_values,
     count_threads,
     refuse_masked,
-    warn,
 )
 from leafkernel.batches import Batches
 from leafkernel.engines import (
@@ -56,7 +55,7 @@ from leafkernel.engines import (
 )
 from leafkernel.forecast import TOO_LARGE_ADVICE, Forecast, csr_bytes, forecast, most_nonzeros
 from leafkernel.incidence import WeighedRows
-from leafkernel.inside import Inside, check_averages, no_maps, weighted_means
+from leafkernel.inside import Inside, check_averages, no_maps, warn_of_nan, weighted_means
 from leafkernel.kernel import Diagonal, LeafKernel
 from leafkernel.leaf_index import ForestStats, Samples, list_by_leaf
 from leafkernel.operator import ProximityOperator
@@ -131,7 +130,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
     weight_scheme : str, callable or WeightScheme, default="gap"
         The rule that weights shared leaves: ``"gap"``, ``"uniform"`` (or ``"original"``),
         ``"kerf"``, ``"oob"``, ``"oob_separable"``, ``"boosted"``, ``"ih"`` or ``"gradient"``; a
-        function of ``(samples, forest)`` that returns weights of shape (n, T); or a
+        function that takes ``(samples, forest)`` and returns weights of shape (n, T); or a
         :class:`WeightScheme`. See :mod:`leafkernel.schemes`.
     diagonal : {"scheme", "one", "zero", "adjusted"}, default="scheme"
         Proximity of a training sample to itself: the value of the scheme's formula (0 for "gap"),
@@ -1072,7 +1071,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             return X.joined(self.query_map)
         inside = Inside.of(self)
         samples = inside.route_if_given(X)
-        inside.require_maps("query map")
+        inside.require_maps("query_map()")
         return inside.kernel.query_map(samples)
 
     @_lazily
@@ -1095,7 +1094,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         True
         """
         inside = Inside.of(self)
-        inside.require_maps("reference map")
+        inside.require_maps("reference_map()")
         return inside.kernel.reference_map()
 
     def operator(self, X: Any = None) -> ProximityOperator:
@@ -1124,7 +1123,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         """
         inside = Inside.of(self)
         samples, kernel = inside.route_if_given(X), inside.kernel
-        inside.require_maps("operator")
+        inside.require_maps("operator()")
         return ProximityOperator(
             inside.engine,
             kernel.training_product() if samples is None else kernel.product(samples),
@@ -1184,7 +1183,9 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         -------
         ndarray of float64 of shape (m,) or (m, c)
             The averages: each row of P, divided by its sum, times the values. If all proximities of
-            a sample are 0, its average is NaN, and a warning is issued.
+            a sample are 0, its average is NaN, and a warning is issued. With Dask, the result is
+            lazy, and each block issues its own warning when it is computed. On a cluster, the
+            worker prints the warning.
 
         Examples
         --------
@@ -1200,12 +1201,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         values = check_values(values, inside.n_samples)
         columns = values.reshape(inside.n_samples, -1)
         sums, mass = inside.sums_and_mass(inside.product(X), columns)
-        n_empty = int((mass == 0).sum())
-        if n_empty:
-            warn(
-                f"{n_empty} of {len(mass)} samples have proximity 0 to every training sample. "
-                "Their average is NaN."
-            )
+        warn_of_nan(mass)
         average = weighted_means(sums, mass, np.nan)
         return average.reshape(len(average), *values.shape[1:])
 
@@ -1232,7 +1228,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         7
         """
         inside = Inside.of(self)
-        inside.require_in_memory("forecast", "P is computed block by block")
+        inside.require_in_memory("forecast", "P needs no forecast, as it is computed in blocks")
         return forecast(inside.product(X), inside.engine, limit=inside.prox._limit())
 
     def explore(self, X: Any, y: Any = None, **params: Any) -> Any:
@@ -1503,9 +1499,10 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
 
     def _too_large(self, size: str, limit: int) -> str:
         source = "max_memory" if self.max_memory is not None else "the available memory"
+        more = "" if self.max_memory is None else " Or use a larger max_memory."
         return (
             f"The proximity matrix would take {size} than {source} ({format_bytes(limit)}). "
-            f"{TOO_LARGE_ADVICE}."
+            f"{TOO_LARGE_ADVICE}.{more}"
         )
 
 
@@ -1515,7 +1512,7 @@ def _transforms(self: ForestProximity) -> bool:
     except (TypeError, ValueError):
         return True  # fit raises the error
     if scheme.divides_by_shared_oob:
-        raise AttributeError(no_maps(scheme, "leaf coordinates"))
+        raise AttributeError(no_maps(scheme, "transform()"))
     return True
 
 

@@ -163,7 +163,10 @@ def _balanced(scale: float, *factors: Array | None) -> Weighting:
     except OverflowError:
         balanced = math.inf
     if math.isinf(balanced) or (balanced == 0) != (scale == 0):
-        raise ValueError("The product of the weight factors is too large or too small for float64.")
+        raise ValueError(
+            "The product of the weight factors is too large or too small for float64. Use factors "
+            "closer to 1."
+        )
     return Weighting(balanced, *moved)
 
 

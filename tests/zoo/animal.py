@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.datasets import load_diabetes, load_iris
 
 SCHEMES = ("uniform", "kerf", "gap", "oob", "oob_separable", "boosted", "ih")
-NO_DRAWS = "has none|is one tree|does not keep"
+NO_DRAWS = "has none|is one tree|does not store"
 ALL_ALIKE = "averages its trees|is one tree"
 NO_LABELS = "needs class labels"
 Array = np.ndarray

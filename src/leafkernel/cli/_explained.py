@@ -121,11 +121,13 @@ def _explain_score(
     """Explain the score of a class, by default of the predicted class."""
     labels = [str(label) for label in Scores(exact).labels.tolist()]
     if of_class is not None and of_class not in labels:
-        hint = " A model of two classes has one score, for the second class." * (len(labels) == 1)
-        raise OptionError(
-            f"--class {of_class} has no score in this model. Use one of "
-            f"{shorten([repr(label) for label in labels])}.{hint}"
-        )
+        known = shorten([repr(label) for label in labels])
+        remedy = f"Use one of {known}."
+        if len(labels) == 1:
+            remedy = (
+                f"A model of two classes has one score, for the class {known}. Leave out --class."
+            )
+        raise OptionError(f"--class {of_class} has no score in this model. {remedy}")
     number = 0
     if of_class is not None:
         number = labels.index(of_class)

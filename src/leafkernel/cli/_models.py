@@ -39,16 +39,16 @@ def load_model(path: Path, talk: Talk, *, trusted: bool) -> Any:
     suffix = path.suffix.lower()
     if suffix not in _SUFFIXES:
         raise OptionError(
-            f"--model {path} is not a known type of model file. The name must end in "
+            f"--model {path} has an unknown file type. The name must end in "
             f"{', '.join(_SUFFIXES[:-1])} or {_SUFFIXES[-1]}."
         )
     if not trusted:
         raise OptionError(
-            f"--model {path} requires --trust-model, because loading a model can run code from the "
-            "file. Add it only if you trust the author of the file."
+            f"--model {path} was not loaded, because loading a model can run code from its file. "
+            "If you trust the author of the file, add --trust-model to the command."
         )
     if not path.is_file():
-        raise FileError(f"--model {path}: file not found. Check its name.")
+        raise FileError(f"--model {path} was not found. Check the name of the file.")
     library = "skops.io" if suffix == ".skops" else "joblib"
     try:
         with warnings.catch_warnings(record=True) as caught:
@@ -72,8 +72,8 @@ def load_model(path: Path, talk: Talk, *, trusted: bool) -> Any:
         talk.suspect = partial(_explain_version, path, version)
     if not hasattr(model, "fit") or not is_fitted(model):
         raise TableError(
-            f"--model {path} holds an object of type {type(model).__name__}, which is not a fitted "
-            "model. Fit the model before you save it."
+            f"--model {path} contains an object of type {type(model).__name__}, which is not a "
+            "fitted model. Fit a model, and save it again."
         )
     return model
 
@@ -153,8 +153,8 @@ def encoder_of(model: Any, prepared: Prepared, talk: Talk) -> tuple[list[str] | 
     missing = [name for name in names if name not in present]
     if missing:
         raise TableError(
-            f"--model was trained with the columns {_listed(missing)}, which are not features of "
-            f"this table. Its features are {_listed(present)}. Use the table that the model was "
+            f"--model needs the columns {_listed(missing)}, which are not features of this table. "
+            f"The features are {_listed(present)}. Use a table with all columns that the model was "
             "trained on, or another model."
         )
     unused = [name for name in prepared.features.columns if name not in names]
@@ -165,9 +165,9 @@ def encoder_of(model: Any, prepared: Prepared, talk: Talk) -> tuple[list[str] | 
     coded = [c.name for c in prepared.columns if c.kind == "category" and c.name in names]
     if coded:
         talk.note(
-            f"The categories of {_listed(coded)} are passed to the model as numbers, in sorted "
-            "order. Results are wrong if the model was trained with other codes. A pipeline that "
-            "encodes categories itself is safer."
+            f"The categories of {_listed(coded)} are passed to the model as numbers: 0, 1, 2, … in "
+            "sorted order. Results are wrong if the model was trained with other numbers. A "
+            "pipeline that encodes categories itself is safer."
         )
     return None, lambda rows: rows.features[names]
 
@@ -177,9 +177,14 @@ def _check_number(model: Any, prepared: Prepared) -> None:
     # A CatBoost model that was saved has lost the number, but still has the names.
     expected = getattr(model, "n_features_in_", 0) or len(getattr(model, "feature_names_", ()))
     if expected not in (0, found):
+        remedy = (
+            "Use --drop to leave out the columns that the model was not trained on."
+            if found > expected
+            else "Use a table with all columns that the model was trained on, or another model."
+        )
         raise TableError(
-            f"--model was trained with {expected} features, but the table has {found}: "
-            f"{_listed(list(prepared.features.columns))}. Leave out columns with --drop."
+            f"--model was trained on {expected} features, but this table has {found}: "
+            f"{_listed(list(prepared.features.columns))}. {remedy}"
         )
 
 
@@ -189,8 +194,8 @@ def check_target(model: Any, prepared: Prepared, talk: Talk) -> None:
     target = repr(prepared.target_name)
     if task is not None and task != prepared.task:
         raise TableError(
-            f"--task {prepared.task} does not match the model, which does {task}. Leave out "
-            "--task, or use another model."
+            f"--task {prepared.task} does not match --model, which was trained for {task}. Leave "
+            "out --task, or use another model."
         )
     known = getattr(model, "classes_", None)
     if prepared.task != "classification" or not isinstance(known, np.ndarray) or known.ndim != 1:
@@ -203,15 +208,15 @@ def check_target(model: Any, prepared: Prepared, talk: Talk) -> None:
     codes = known.dtype.kind in "biu" and np.array_equal(known, np.arange(len(found)))
     if codes and strangers == found:  # some libraries accept only numbers as classes
         talk.note(
-            f"The classes {_listed(known.tolist())} of the model are taken as codes for the "
-            f"classes of {target}, in sorted order. Results are wrong if the model was trained "
-            "with other codes."
+            f"The classes of the model, {_listed(known.tolist())}, are matched with the classes of "
+            f"{target} in sorted order. Results are wrong if the model was trained with another "
+            "order."
         )
         return
     raise TableError(
-        f"--model does not know the classes {_listed(strangers)} of the target {target}. It knows "
-        f"{_listed(known.tolist())}. Choose the target of the model with --target, or use another "
-        "model."
+        f"--model was not trained on the classes {_listed(strangers)} of the column {target}. Its "
+        f"classes are {_listed(known.tolist())}. Use --target to choose the column that the model "
+        "predicts, or use another model."
     )
 
 

@@ -301,13 +301,18 @@ def check_output(options: ResultOptions) -> None:
 def check_place(output: Path, options: Any) -> None:
     """Reject a missing or read-only folder, and a file that is also an input."""
     place = Path(os.path.realpath(output))  # a symbolic link is followed
-    if place.is_dir() or not place.parent.is_dir():
-        what = "this is a folder" if place.is_dir() else f"there is no folder {place.parent}"
-        raise FileError(f"--output {output}: {what}. Use a file name in an existing folder.")
+    if place.is_dir():
+        raise FileError(f"--output {output} is a folder. Use the name of a file.")
+    if not place.parent.is_dir():
+        raise FileError(
+            f"--output {output} cannot be written: the folder {place.parent} does not exist. "
+            "Create it, or use another folder."
+        )
     is_special = place.exists() and not place.is_file()  # a pipe or a device
     if not is_special and not os.access(place.parent, os.W_OK):
         raise FileError(
-            f"--output {output}: the folder {place.parent} is not writable. Use another folder."
+            f"--output {output} cannot be written: the folder {place.parent} is read-only. Use "
+            "another folder."
         )
     for name in ("table", "new", "model"):
         read: Path | None = getattr(options, name, None)

@@ -458,7 +458,7 @@ def _filler(X: pd.DataFrame, scheme: str, talk: Talk) -> Encode:
     median = X.median()
     talk.note(
         "Missing values are replaced by the median of their column, because scikit-learn "
-        f"{sklearn.__version__} does not route them to the leaves of the training. Version 1.8 or "
-        "later does."
+        f"{sklearn.__version__} can send them to other leaves than in training. Version 1.8 or "
+        "later does not."
     )
     return lambda rows: rows.features.fillna(median)

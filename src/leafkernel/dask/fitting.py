@@ -35,9 +35,9 @@ def fit(prox: Any, scheme: WeightScheme, X: Any, y: Any, sample_weight: Any) -> 
         )
     if "gradients" in scheme.needs:
         raise ValueError(
-            f"weight_scheme={scheme.name!r} retraces the training of the model with all samples in "
-            "one process, so it does not work with Dask data. Use another scheme, or fit on data "
-            "in memory."
+            f"weight_scheme={scheme.name!r} repeats steps of the training with all samples in one "
+            "process, so it does not work with Dask data. Use another scheme, or fit on data in "
+            "memory."
         )
     n_threads = count_threads(prox.n_jobs)
     estimator = _fitted_forest(prox.forest, X, y, sample_weight)
@@ -126,7 +126,7 @@ def _fitted_forest(forest: Any, X: Any, y: Any, sample_weight: Any) -> Any:
     if "dask" not in type(forest).__module__:
         raise ValueError(
             f"forest={describe(forest)} is not fitted, and it cannot be fitted on Dask data. Fit "
-            "it first, on samples that fit in memory (for 'gap' and 'oob', on all samples), or use "
+            "it first on samples in memory ('gap' and 'oob' require a fit on all samples), or use "
             "xgboost.dask.DaskXGBClassifier or lightgbm.DaskLGBMClassifier."
         )
     return forests.fit_if_needed(forest, X, y, sample_weight)

@@ -22,7 +22,7 @@ from leafkernel.dask.graph import grid, known, persist, stack, task
 from leafkernel.dask.inside import DaskInside, routed
 from leafkernel.dask.kernel import DaskKernel, DaskProduct
 from leafkernel.engines import PartedEngine, find_engine
-from leafkernel.inside import Inside, check_averages
+from leafkernel.inside import Inside, check_averages, warn_of_nan
 from leafkernel.leaf_index import Samples
 
 
@@ -130,7 +130,10 @@ def weighted_sums(inside: Inside, values: Any, X: Any = None) -> da.Array:
 
 
 def weighted_average(inside: Inside, values: Any, X: Any = None) -> da.Array:
-    """Return the averages of values, weighted by proximity. Rows without proximities are NaN."""
+    """Return the averages of values, weighted by proximity. Rows without proximities are NaN.
+
+    The warning about such rows is issued for each block, when it is computed.
+    """
     check_averages(inside.scheme)
     ask = Ask.of(inside, X)
     columns, shape = _values(ask.kernel, values)
@@ -144,7 +147,7 @@ def weighted_average(inside: Inside, values: Any, X: Any = None) -> da.Array:
 
 def query_map(inside: Inside, X: Any = None) -> da.Array:
     """Return the query map Q as a Dask array of sparse blocks."""
-    inside.require_maps("query map")
+    inside.require_maps("query_map()")
     ask = Ask.of(inside, X)
     kernel = ask.kernel
     if X is None:
@@ -157,7 +160,7 @@ def query_map(inside: Inside, X: Any = None) -> da.Array:
 
 def reference_map(inside: Inside) -> da.Array:
     """Return the reference map W as a Dask array of sparse blocks."""
-    inside.require_maps("reference map")
+    inside.require_maps("reference_map()")
     kernel = Ask.of(inside, None).kernel
     maps = [task("map", pieces.reference_map_of, part) for part in kernel.parts]
     return stack(maps, kernel.sizes, csr_array((0, kernel.n_columns), dtype=kernel.dtype))
@@ -188,4 +191,5 @@ def _with_ones(values: Any) -> Any:
 
 def _divide(sums: Any) -> Any:
     mass = sums[:, -1:]
+    warn_of_nan(mass)
     return np.where(mass == 0, np.nan, sums[:, :-1] / np.where(mass == 0, 1.0, mass))

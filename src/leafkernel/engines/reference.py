@@ -138,7 +138,9 @@ def _dense_rows(product: Product, on_progress: OnProgress | None) -> Iterator[np
         if product.diagonal is not None and product.own is not None and product.own[i] >= 0:
             row[product.own[i]] = product.diagonal[i]
         if not (np.abs(row) <= np.finfo(product.dtype).max).all():
-            raise OverflowError(f"A proximity is too large for {product.dtype}.")
+            raise OverflowError(
+                f"A proximity is too large for {product.dtype}. Use smaller weights."
+            )
         by_sample = np.empty(index.n_samples, dtype=product.dtype)
         by_sample[index.sample_at] = row
         yield by_sample

@@ -287,7 +287,7 @@ def _check_rows(prox: ForestProximity, X: Any, y: Any, **given: Any) -> int:
             "the training rows."
         )
     if n < 3:
-        raise ValueError(f"X has {n} rows, but a page needs at least 3 rows.")
+        raise ValueError(f"X has {n} rows, but a page needs at least 3. Pass more rows.")
     if n > MOST_ROWS:
         raise ValueError(
             f"X has {n:,} rows, but a page shows at most {MOST_ROWS:,}. Fit the proximity on a "
@@ -312,7 +312,7 @@ def _check_new_rows(n: int, X_new: Any, shown: Any, **given: Any) -> int:
             f"{MOST_ROWS:,} rows. Pass fewer rows."
         )
     if shown is not None and given["shown_new"] is None:
-        raise ValueError("shown_new is required, because shown is given.")
+        raise ValueError("shown_new is missing. If you pass shown and X_new, pass shown_new too.")
     _check_lengths(m, **given)
     return int(m)
 

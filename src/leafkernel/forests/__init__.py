@@ -176,7 +176,8 @@ def _refuse_unsupported(estimator: Any) -> None:
         return
     names = [import_module(f"leafkernel.forests.{file}").NAMES for file in _FILES.values()]
     raise TypeError(
-        f"forest must be a tree ensemble; got {estimator!r}. Supported are {'; '.join(names)}; a "
-        "Pipeline or search that contains one of them; and objects with a method leaves(X). For "
-        "any other ensemble, compute the leaf ids and use ForestProximity.from_leaves(leaves)."
+        f"forest must be a tree ensemble; got {estimator!r}. The supported models are "
+        f"{'; '.join(names)}; a Pipeline or a search (such as GridSearchCV) with one of them; and "
+        "objects with a method leaves(X). For any other ensemble, compute the leaf ids and use "
+        "ForestProximity.from_leaves(leaves)."
     )

@@ -42,7 +42,10 @@ WEIGHTS_STEER_THE_DRAW = _installed >= parse_version("1.9")
 # training. Their in-bag weights cannot be checked.
 MISSING_VALUES_STRAY = _installed < parse_version("1.8")
 
-_OWN = "The scheme uses in-bag weights, so pass exactly the samples that the forest was fitted on."
+_OWN = (
+    "The weight scheme depends on the bootstrap samples, so pass the X that the forest was fitted "
+    "on. For other samples, use 'kerf' or 'uniform'."
+)
 
 
 def recover_in_bag(
@@ -82,14 +85,14 @@ def recover_bagging(bagging: Any, sample_weight: Any, n_samples: int) -> InBag:
     _check_size(bagging, n_samples)
     if getattr(bagging.estimators_[0], "class_weight", None) is not None:
         raise Unavailable(
-            f"the trees of {describe(bagging)} use class_weight, which cannot be recovered; use "
-            "'kerf', or RandomForestClassifier(class_weight=...)"
+            f"the trees of {describe(bagging)} use class_weight, so their in-bag weights cannot be "
+            "computed; use 'kerf', or RandomForestClassifier(class_weight=...)"
         )
     counts = _count(bagging.estimators_samples_, n_samples)
     if counts.shape[1] != len(bagging.estimators_):
         raise Unavailable(
-            f"{describe(bagging)} was fitted with warm_start and does not keep its earlier draws; "
-            "fit it in one call, or use 'kerf'"
+            f"{describe(bagging)} was fitted in several steps (warm_start=True) and stores only "
+            "the bootstrap samples of the last step; fit it in one step, or use 'kerf'"
         )
     if counts.all():
         raise Unavailable(
@@ -108,15 +111,15 @@ def _recover_resampled(forest: Any, sample_weight: Any, n_samples: int) -> InBag
     """Return the in-bag weights of a forest with a sampler for each tree (imbalanced-learn)."""
     if sample_weight is not None or forest.class_weight is not None:
         raise Unavailable(
-            f"{describe(forest)} resamples, and its sample or class weights cannot be recovered; "
-            "fit it without sample_weight and class_weight, or use 'kerf'"
+            f"{describe(forest)} resamples the data, so in-bag weights with sample_weight or "
+            "class_weight cannot be computed; fit it without them, or use 'kerf'"
         )
     draws = []
     for sampler, tree in zip(forest.samplers_, forest.estimators_, strict=True):
         resampled = sampler.sample_indices_
         if int(resampled.max()) >= n_samples:
             raise ValueError(
-                f"{describe(forest)} was fitted on more samples than the {n_samples} in X. {_OWN}"
+                f"X has {n_samples} samples, but {describe(forest)} was fitted on more. {_OWN}"
             )
         part = copy(forest)
         part.estimators_ = [tree]
@@ -140,7 +143,7 @@ def _check_size(forest: Any, n_samples: int) -> None:
     n_trained = getattr(forest, "_n_samples", n_samples)
     if n_samples != n_trained:
         raise ValueError(
-            f"{describe(forest)} was fitted on {n_trained} samples, but X has {n_samples}. {_OWN}"
+            f"X has {n_samples} samples, but {describe(forest)} was fitted on {n_trained}. {_OWN}"
         )
 
 
@@ -221,8 +224,8 @@ def _check_same_weights(forest: Any, sample_weight: Any) -> None:
     used = 1.0 if forest._sample_weight is None else forest._sample_weight
     if not np.allclose(np.asarray(sample_weight, dtype=np.float64), used):
         raise ValueError(
-            f"sample_weight differs from the one that {describe(forest)} was fitted with. Omit "
-            "it, or fit the forest with these weights."
+            f"sample_weight differs from the weights that {describe(forest)} was fitted with. Omit "
+            "it, or fit the forest again with these weights."
         )
 
 
@@ -230,7 +233,7 @@ def _require_y(forest: Any, y: Any) -> Any:
     if y is None:
         raise ValueError(
             f"y is missing, but {describe(forest, class_weight=forest.class_weight)} needs it to "
-            "recover the in-bag weights. Pass the y that the forest was fitted on."
+            "compute the in-bag weights. Pass the y that the forest was fitted on."
         )
     return y
 
@@ -255,19 +258,16 @@ def check_leaf_masses(
     t = core.find_other_masses(trees, masses, leaf_offsets, n_threads)
     if t < 0:
         return
-    hint = (
-        "For other samples, use 'uniform' or 'kerf'. Otherwise pass the same samples in the same "
-        "order as in the fit of the forest"
-    )
+    hint = "Pass the X that the forest was fitted on, with its rows in the same order"
     if not WEIGHTS_STEER_THE_DRAW:
-        hint += ", and the sample_weight of that fit, if any"
+        hint += " and the same sample_weight, if any"
+    hint += ". For other samples, use 'kerf' or 'uniform'"
     if MISSING_VALUES_STRAY:
         hint += (
-            ". If X has missing values: scikit-learn < 1.8 sends some of them to other leaves "
-            "after training; use 1.8 or later, or 'kerf'"
+            ". If X has missing values, scikit-learn < 1.8 can send them to other leaves in "
+            "prediction than in training. Use scikit-learn 1.8 or later, or 'kerf'"
         )
     raise Unavailable(
-        f"X does not contain the samples that {describe(forest)} was fitted on, or has them in "
-        f"another order: the weights of its samples in the leaves of tree {t} differ from those "
-        f"stored in the tree. {hint}"
+        f"X does not match the data that {describe(forest)} was fitted on: the leaf weights of "
+        f"tree {t} differ. {hint}"
     )

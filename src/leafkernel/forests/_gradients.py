@@ -135,8 +135,8 @@ class Training:
             same = np.abs(of_more - factor) <= 1e-6 * np.abs(factor)
         if not (same | (factor == 0)).all():
             raise Unavailable(
-                "its leaf values are not proportional to its residuals; train it without an L1 "
-                "term and without max_delta_step"
+                "the leaf values of the model are not proportional to the residuals; train it "
+                "without L1 regularization and without max_delta_step"
             )
         assert self.kept is not None
         self.kept.append(-self.rate * factor)
@@ -148,16 +148,19 @@ def averages(training: Training, leaf: Array, leaf_offsets: Array, name: str) ->
     if training.derivatives is not squared or len(training.outputs.base_scores) > 1:
         raise Unavailable(f"{name} was not trained with squared loss on a single target")
     if training.drawn is not None or getattr(training, "subsample", 1.0) < 1:
-        raise Unavailable(f"{name} was trained with subsampling; train it without")
+        raise Unavailable(f"{name} was trained with subsampling; train it without subsampling")
     if getattr(training, "steps", 1) > 1:
-        raise Unavailable(f"{name} took several steps in each leaf; train it with one step")
+        raise Unavailable(
+            f"{name} computed its leaf values in several iterations; train it with "
+            "leaf_estimation_iterations=1"
+        )
     weights = training.weights.reshape(len(leaf)).astype(np.float64)
     y = training.y.astype(np.float64)
     mean = float(np.average(y, weights=weights))
     if abs(base - mean) > 1e-5 * max(float(np.std(y)), abs(mean) * 0.1):
         raise Unavailable(
-            f"{name} has the base score {base:.6g}, not the mean of the targets, {mean:.6g}; train "
-            "it with the mean as base score"
+            f"{name} starts from the base score {base:.6g}, not from the mean of the targets, "
+            f"{mean:.6g}; train it with the mean as base score"
         )
     training.kept = []
     retrace(training, leaf, leaf_offsets, name)
@@ -253,11 +256,11 @@ def mismatch(
 ) -> Unavailable:
     """Return the error for leaf values that do not follow from the training samples."""
     at = int(np.flatnonzero(wrong)[np.argmax(np.abs(held - total)[wrong])])
-    found = f"these samples give {total[at]:.6g}" if reached[at] else "no sample reaches it"
+    found = f"the data give {total[at]:.6g}" if reached[at] else "no sample reaches it"
     return Unavailable(
-        f"the leaf values of {name} do not follow from these samples: leaf {at} of tree {tree} has "
-        f"the value {held[at]:.6g}, but {found} ({int(wrong.sum())} of {len(held)} leaves of the "
-        "tree differ). Pass the X, y and sample_weight that the model was trained on, in the same "
+        f"the data do not reproduce the leaf values of {name}: leaf {at} of tree {tree} has the "
+        f"value {held[at]:.6g}, but {found} ({int(wrong.sum())} of {len(held)} leaves of the tree "
+        "differ). Pass the X, y and sample_weight that the model was trained on, in the same "
         "order. If they are the same, the model was trained with an unsupported option: an initial "
         "score or margin for each row, a custom objective (pass Gradient(objective=...)), or an "
         "option that changes leaf values, such as monotonic constraints"
@@ -297,7 +300,7 @@ def numbers(y: Any, n_samples: int) -> npt.NDArray[np.float64]:
         return targets(y, n_samples).astype(np.float64)
     except (TypeError, ValueError) as error:
         raise Unavailable(
-            f"y contains non-numeric values ({error}); pass the targets of the training"
+            f"y contains non-numeric values ({error}); pass the y that the model was trained on"
         ) from error
 
 

@@ -168,8 +168,8 @@ def _seed(forest: BoostedTrees, option: str) -> int:
     seed = forest.estimator.random_state
     if not isinstance(seed, Integral):
         raise Unavailable(
-            f"{forest} with {option} does not keep which samples it drew, and they cannot be "
-            f"reproduced with random_state={seed}; train it with an integer random_state"
+            f"{forest} with {option} does not store the samples that each tree was trained on, and "
+            f"random_state={seed} cannot reproduce them; train it with an integer random_state"
         )
     return int(seed)
 

@@ -236,12 +236,12 @@ class SingleTree(_TreesOfSklearn):
     ) -> InBag:
         """Raise an error: no sample is out-of-bag."""
         raise Unavailable(
-            f"{self} is one tree that was trained on every sample; use 'kerf' or 'uniform'"
+            f"{self} is one tree, which was trained on every sample; use 'kerf' or 'uniform'"
         )
 
     def tree_weights(self, leaf_mass: Array) -> Array:
         """Raise an error: there is only one tree."""
-        raise Unavailable(f"{self} is one tree; use 'uniform'")
+        raise Unavailable(f"{self} is one tree, which needs no weight; use 'uniform'")
 
 
 class _TreesOfOthers(_TreesOfSklearn):
@@ -252,9 +252,9 @@ class _TreesOfOthers(_TreesOfSklearn):
         for member in members:
             if not isinstance(member, BaseDecisionTree):
                 raise TypeError(
-                    f"forest is {describe(estimator)} with {describe(member)} as base estimator, "
-                    "which is not a tree. Use DecisionTree or ExtraTree as base estimator, or pass "
-                    "one of its members as the forest."
+                    f"forest is {describe(estimator)}, whose base estimator {describe(member)} is "
+                    "not a decision tree. Use a tree such as DecisionTreeClassifier as its base "
+                    "estimator. If the base estimator is a forest, pass that forest instead."
                 )
         self._first = members[0]
         whole = [np.arange(estimator.n_features_in_)] * len(members)
@@ -278,8 +278,8 @@ class BaggingOfTrees(_TreesOfOthers):
         """Return the in-bag weights of the training samples."""
         if isinstance(self.estimator.estimators_[0], Pipeline):
             raise Unavailable(
-                f"{self} resamples within its draws, which cannot be recovered; use 'kerf', or "
-                "BalancedRandomForestClassifier"
+                f"{self} resamples each bootstrap sample and does not store the result; use "
+                "'kerf', or BalancedRandomForestClassifier"
             )
         return recover_bagging(self.estimator, sample_weight, leaf.shape[0])
 
@@ -300,7 +300,7 @@ class AdaBoostOfTrees(_TreesOfOthers):
     ) -> InBag:
         """Raise an error: AdaBoost does not store its sample weights or draws."""
         raise Unavailable(
-            f"{self} has none: it reweights the samples for each tree and does not store these "
+            f"{self} has none: it reweights the samples for each tree and does not store the "
             "weights; use 'boosted', 'kerf' or 'uniform'"
         )
 
@@ -399,6 +399,6 @@ def _without_trees(estimator: Any) -> Any:
 
 def _all_alike(forest: FittedForest) -> str:
     return (
-        f"{forest} averages its trees, so they have none; use 'uniform', or pass your own weights "
-        "with Boosted(tree_weights=...)"
+        f"{forest} averages its trees, so all trees have the same weight; use 'uniform', or pass "
+        "your own weights with Boosted(tree_weights=...)"
     )

@@ -156,7 +156,7 @@ def _coordinates(name: str, embedding: Any, components: tuple[int, int]) -> Arra
             f"got {components}."
         )
     if points.dtype.kind not in "iuf" or not np.isfinite(points).all():
-        raise ValueError(f"{name} must have finite numbers.")
+        raise ValueError(f"{name} must contain only finite numbers.")
     return points[:, list(components)].astype(float)
 
 

@@ -99,8 +99,8 @@ def find_scheme(weight_scheme: Any) -> WeightScheme:
     Parameters
     ----------
     weight_scheme : str, callable or WeightScheme
-        The name of a built-in scheme, a function of ``(samples, forest)`` that returns weights, or
-        a scheme.
+        The name of a built-in scheme, a function that takes ``(samples, forest)`` and returns
+        weights, or a scheme.
 
     Returns
     -------
@@ -117,8 +117,8 @@ def find_scheme(weight_scheme: Any) -> WeightScheme:
     unknown = scheme.needs - NEEDS
     if unknown:
         raise ValueError(
-            f"needs of the scheme {scheme.name!r} contains unknown values: {sorted(unknown)}. "
-            f"Allowed values: {sorted(NEEDS)}."
+            f"needs={sorted(scheme.needs)} of the scheme {scheme.name!r} contains unknown values: "
+            f"{sorted(unknown)}. The allowed values are {sorted(NEEDS)}."
         )
     return scheme
 
@@ -142,6 +142,6 @@ def _find(weight_scheme: Any) -> WeightScheme:
     if callable(weight_scheme):
         return _FromFunction(weight_scheme)
     raise TypeError(
-        "weight_scheme must be a name, a function of (samples, forest) or a WeightScheme; "
-        f"got {weight_scheme!r}."
+        "weight_scheme must be a name such as 'gap', a WeightScheme, or a function that takes "
+        f"(samples, forest) and returns weights; got {weight_scheme!r}."
     )

@@ -200,13 +200,13 @@ class BatchFitter:
                 for batch in batches.rows_from(done):
                     if _names(batch.X) != names:
                         raise ValueError(
-                            f"X has other columns from row {leaf.n_rows} on. All batches must have "
-                            "the same columns."
+                            f"X has different columns in the batch at row {leaf.n_rows} than in "
+                            "the first batch. All batches must have the same columns."
                         )
                     if (batch.y is None) != (first.y is None):
                         raise ValueError(
-                            f"y is missing in some batches (first difference at row {leaf.n_rows})."
-                            " Pass targets in all batches or in none."
+                            "y must be in all batches or in none; the batch at row "
+                            f"{leaf.n_rows} and the first batch differ in this."
                         )
                     if batch.y is not None:
                         work.put(f"y_{leaf.n_rows}", _plain(batch.y))
@@ -319,6 +319,6 @@ def _check_size(X: Any, limit: int) -> None:
     size = X.memory_usage().sum() if hasattr(X, "memory_usage") else getattr(X, "nbytes", 0)
     if size > limit // 4:
         raise MemoryError(
-            f"A batch of {X.shape[0]:,} rows takes {format_bytes(size)}, more than a quarter of "
-            f"max_memory ({format_bytes(limit)}). Use a smaller batch_rows."
+            f"X has a batch of {X.shape[0]:,} rows, which takes {format_bytes(size)}, more than a "
+            f"quarter of the memory limit ({format_bytes(limit)}). Use a smaller batch_rows."
         )

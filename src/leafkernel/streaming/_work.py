@@ -83,7 +83,8 @@ class Work:
         except BlockingIOError:
             os.close(file)
             raise BlockingIOError(
-                f"{folder} is locked: the same work is running in another process or thread."
+                f"{folder} is locked: the same work is running in another process or thread. "
+                "Wait until it has finished."
             ) from None
         except OSError:  # the file system does not support locks
             os.close(file)

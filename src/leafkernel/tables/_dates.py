@@ -46,5 +46,5 @@ def find_date_form(texts: Iterable[str]) -> str:
     if day_first and month_first:
         raise ValueError("some dates start with the day and others with the month")
     if not day_first and not month_first:
-        raise ValueError("the dates can start with the day or with the month")
+        raise ValueError("it is not clear whether the dates start with the day or the month")
     return "day-first dates" if day_first else "month-first dates"

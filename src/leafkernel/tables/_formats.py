@@ -61,8 +61,8 @@ def find_format(path: Path, name: str) -> str:
         raise FileError(f"{name} was not found.{_suggest_file(path)}")
     if not path.is_file():
         raise FileError(
-            f"{name} is a pipe or a device, not a file. Pipe the table to the command, and use - "
-            "as its name."
+            f"{name} is a pipe or a device, not a file. Pipe the table to the command, and write - "
+            "instead of a file name."
         )
     found, remedy = look(path, name)
     suffix = suffix_of(path)
@@ -105,7 +105,7 @@ def look(path: Path, name: str) -> tuple[str, str]:
 
 def _suggest_file(path: Path) -> str:
     if not path.parent.exists():
-        return " Its folder does not exist either."
+        return f" The folder {path.parent} does not exist."
     try:
         found = [each for each in path.parent.iterdir() if each.exists()]  # no broken links
     except OSError:

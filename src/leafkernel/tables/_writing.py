@@ -39,7 +39,9 @@ def write_file(path: Path, write: Callable[[str, BinaryIO], None]) -> None:
             f"{', '.join(WRITTEN_FORMATS)}."
         )
     if path.is_dir() or not path.parent.is_dir():
-        what = "it is a folder" if path.is_dir() else f"there is no folder {str(path.parent)!r}"
+        what = (
+            "it is a folder" if path.is_dir() else f"the folder {str(path.parent)!r} does not exist"
+        )
         raise FileError(f"{str(path)!r} cannot be written: {what}. Use another name.")
     try:
         with open_whole(path) as file:

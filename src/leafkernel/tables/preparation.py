@@ -118,7 +118,8 @@ class Prepared(Rows):
             raise TableError(
                 f"the {who} needs {'columns' if len(absent) > 1 else 'column'} {shorten(absent)}, "
                 f"which this table does not have. Its columns are "
-                f"{shorten([quote(name) for name in names], most=10)}."
+                f"{shorten([quote(name) for name in names], most=10)}. Use a table with the same "
+                "columns as the training table."
             )
         findings, rows = Findings(), _row_numbers(frame)
         known = {column.name: column for column in self.columns}

@@ -232,14 +232,17 @@ def check_same_samples(proximity: ForestProximity, X: Any) -> None:
     """Raise an error if the leaves of X show that the proximity was fitted on other samples."""
     inside = Inside.of(proximity)
     n_samples = inside.count(X)
-    same = n_samples == inside.n_samples
-    if same:
-        rows = np.linspace(0, n_samples - 1, min(n_samples, _ROWS_COMPARED)).astype(int)
-        same = np.array_equal(inside.leaves_of(X, rows), inside.training_leaves(rows))
-    if not same:
+    remedy = "Pass the X that the proximity was fitted on, or an unfitted proximity."
+    if n_samples != inside.n_samples:
         raise ValueError(
-            f"X has {n_samples} samples, which are not the {proximity.n_samples_fit_} samples that "
-            "the proximity was fitted on. Pass the same samples, or an unfitted proximity."
+            f"X has {n_samples} samples, but the proximity was fitted on {inside.n_samples}. "
+            f"{remedy}"
+        )
+    rows = np.linspace(0, n_samples - 1, min(n_samples, _ROWS_COMPARED)).astype(int)
+    if not np.array_equal(inside.leaves_of(X, rows), inside.training_leaves(rows)):
+        raise ValueError(
+            "X does not contain the samples that the proximity was fitted on, or has them in "
+            f"another order. {remedy}"
         )
 
 

@@ -115,7 +115,7 @@ class AxilAttribution:
         except Unavailable as error:
             raise ValueError(
                 "AxilAttribution requires squared loss, a start from the mean of the targets, and "
-                f"all samples in each tree, but {error}. Use the scheme 'gradient' instead."
+                f"all samples in each tree, but {error}. Or use the scheme 'gradient'."
             ) from error
         self._rates, self._weights = found.rates, found.weights
         self._share = found.weights / found.weights.sum()

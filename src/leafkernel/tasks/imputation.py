@@ -315,8 +315,8 @@ class ProximityImputer(ProximityTask, OneToOneFeatureMixin, TransformerMixin, Ba
         if not isinstance(forest, type) and (is_fitted(proximity) or is_fitted_forest(forest)):
             raise ValueError(
                 "proximity must not be fitted, because ProximityImputer trains the forest in each "
-                f"iteration; got {type(forest).__name__}, which is fitted or has no fit and "
-                "get_params. Pass sklearn.base.clone(forest), or only a weight scheme."
+                f"iteration; got a {type(forest).__name__} that is fitted or cannot be cloned. "
+                "Pass sklearn.base.clone(forest), or only a weight scheme such as 'gap'."
             )
         if self._has_default_forests():
             seed = self.random_state

@@ -171,7 +171,9 @@ def trust_scores(
         right = np.asarray(correct)
         check_length("correct", right, prox.n_samples_fit_)
         if right.dtype != bool and not np.isin(right, (0, 1)).all():
-            raise ValueError("correct must be True or False for each training sample.")
+            raise ValueError(
+                "correct must be an array of True or False, one for each training sample."
+            )
     neighbors = without_self(prox) if X is None else prox
     sums = neighbors.weighted_sums(np.column_stack([right, np.ones(len(right))]), X)
     return weighted_means(sums[:, :1], sums[:, 1], 0.0)[:, 0]

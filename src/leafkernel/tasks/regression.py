@@ -359,4 +359,6 @@ def _rank(n: int, coverage: float) -> int:
 
 def _check_lengths_match(targets: Array, rows: Array) -> None:
     if targets.shape != rows.shape:
-        raise ValueError(f"X has {len(rows)} samples, but y has shape {targets.shape}.")
+        raise ValueError(
+            f"y has shape {targets.shape}, but X has {len(rows)} samples. Pass one target for each."
+        )

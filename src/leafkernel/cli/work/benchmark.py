@@ -52,8 +52,8 @@ def benchmark(talk: Talk, options: Benchmark) -> None:
         size = format_bytes(expected.bytes)
         lines.append(("all proximities, sparse (forecast)", n, expected.seconds, size))
         talk.note(
-            f"All proximities would need about {size}, more than the free memory. Their time is a "
-            "forecast from some of the rows."
+            f"All proximities would need about {size}, more than the free memory. Their time is "
+            "estimated from some of the rows."
         )
     if hasattr(model, "apply"):
         rows = np.sort(np.random.default_rng(options.seed).permutation(n)[: options.subset])
@@ -65,7 +65,7 @@ def benchmark(talk: Talk, options: Benchmark) -> None:
         dense = add(f"{step}, NumPy", len(rows), lambda: _tree_by_tree(np.asarray(model.apply(X))))
         off = float(np.abs(P.toarray() - dense).max())
         if off > 1e-4:
-            raise AssertionError(f"the two ways differ by {off}")
+            raise AssertionError(f"the results of leafkernel and NumPy differ by {off}")
         talk.note(
             f"On {len(rows):,} rows, leafkernel is {lines[-1][2] / lines[-2][2]:.3g} times as fast "
             f"as NumPy, with the same result. For all {n:,} rows the dense matrix would need "

@@ -47,9 +47,11 @@ def explain(talk: Talk, options: Explain) -> None:
     exact = study.exact(talk) if options.scheme is None else None
     if options.of_class is not None and exact is None:
         raise OptionError(
-            f"--class {options.of_class} is only for the scores of a boosted model, but "
-            f"{'--scheme selects similar rows' if options.scheme else 'there is none here'}. Leave "
-            "out --class."
+            f"--class {options.of_class} cannot be combined with --scheme {options.scheme.value}. "
+            "Leave out one of them."
+            if options.scheme
+            else f"--class {options.of_class} requires a boosted model, but this model is not "
+            "boosted. Leave out --class, or use a boosted model, such as --forest hist."
         )
     with taking_rows(study.new):
         told = explain_rows(

@@ -44,7 +44,7 @@ class LeafCoordinates:
     prox: ForestProximity
 
     def __post_init__(self) -> None:
-        Inside.of(self.prox).require_maps("leaf coordinates")
+        Inside.of(self.prox).require_maps("this embedding")
 
     def of_training(self, V: Array) -> Array:
         """Multiply the training samples' rows with V, shape (n, c)."""
@@ -77,7 +77,7 @@ class Proximities:
     prox: ForestProximity
 
     def __post_init__(self) -> None:
-        Inside.of(self.prox).require_maps("operator")
+        Inside.of(self.prox).require_maps("this embedding")
 
     def of_training(self, V: Array) -> Array:
         """Multiply the training samples' rows with V, shape (n, c)."""

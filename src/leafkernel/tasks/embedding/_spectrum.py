@@ -99,10 +99,10 @@ def _without_arpack(apply: Apply, n: int, k: int, rng: Any) -> tuple[Array, Arra
         return _dense(apply, n, k)
     values, vectors = _randomized(apply, n, k, rng)
     warnings.warn(
-        f"ARPACK did not converge in {_RESTARTS} restarts, because the {k} largest of {n:,} "
-        "eigenvalues are too close to each other. The results of the randomized solver are "
-        "returned, which are not exact. No few directions dominate this similarity. Larger leaves "
-        "may help. Use solver='randomized' to skip ARPACK.",
+        f"The solver ARPACK did not converge in {_RESTARTS} restarts, because the {k} largest of "
+        f"{n:,} eigenvalues are too close to each other. The approximate result of the randomized "
+        "solver is returned instead. Larger leaves (min_samples_leaf) may help. Use "
+        "solver='randomized' to skip ARPACK.",
         ConvergenceWarning,
         stacklevel=2,
     )
