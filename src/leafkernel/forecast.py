@@ -49,6 +49,8 @@ class Forecast:
         Memory limit: ``max_memory``, or the available memory.
     bitmap_bytes : int
         Additional memory for bitmaps of large leaves during the computation.
+    engine : str
+        The engine that computes P and, with ``engine="auto"``, why it was selected.
 
     Examples
     --------
@@ -67,6 +69,7 @@ class Forecast:
     seconds: float
     limit: int
     bitmap_bytes: int = 0
+    engine: str = ""
 
     @property
     def nonzeros_at_least(self) -> int:
@@ -98,6 +101,7 @@ class Forecast:
                 f"at most {self.nonzeros_at_most:,})",
                 f"  memory            {size}",
                 f"  time              about {format_seconds(self.seconds)}",
+                *([f"  engine            {self.engine}"] if self.engine else []),
                 f"  advice            {self.advice}",
             ]
         )
@@ -134,6 +138,7 @@ def forecast(product: Product, engine: Engine, *, limit: int) -> Forecast:
         seconds=_seconds(product, engine, collisions),
         limit=limit,
         bitmap_bytes=getattr(engine, "bitmap_bytes", lambda _: 0)(product),
+        engine=getattr(engine, "describe", lambda _: "")(product),
     )
 
 

@@ -181,7 +181,7 @@ class Incidence(FieldsState):
 
 
 @dataclass(frozen=True)
-class WeighedRows:
+class WeighedRows(FieldsState):
     """Rows of columns with their weights, as used by the compiled core.
 
     Attributes
@@ -219,6 +219,8 @@ class WeighedRows:
 
     def rows(self, rows: Rows) -> WeighedRows:
         """Return some of the rows."""
+        if isinstance(rows, slice) and rows.indices(self.n_rows) == (0, self.n_rows, 1):
+            return self
         return WeighedRows(self.incidence.rows(rows), self._weighting_of(rows))
 
     def dense(self, rows: Rows = slice(None)) -> Doubles:

@@ -27,7 +27,7 @@ from leafkernel.leaf_index import ForestStats, LeafIndex, Samples
 from leafkernel.parts import PartedIndex
 from leafkernel.product import Product
 from leafkernel.schemes import WeightScheme
-from leafkernel.training import check_rows, read_features
+from leafkernel.training import check_rows, leaves_by, read_features
 
 if TYPE_CHECKING:
     from leafkernel.proximity import ForestProximity
@@ -65,6 +65,7 @@ class Inside:
             check_is_fitted(prox, "kernel_")  # raises; it also reads the tags of the forest
         own = copy(prox)
         own._returns_lazily = False
+        own._results_in_memory = not prox._returns_lazily
         return getattr(own.kernel_, "inside", cls)(own)
 
     @property
@@ -125,9 +126,20 @@ class Inside:
 
     @lazy
     def engine(self) -> Engine:
-        """Return the engine."""
+        """Return the engine, with results in main memory."""
         engine = find_engine(self.prox.engine, n_threads=self.n_threads)
+        engine = getattr(engine, "on_host", lambda: engine)()
         return PartedEngine(engine) if isinstance(self.kernel.index, PartedIndex) else engine
+
+    @lazy
+    def own_engine(self) -> Engine:
+        """Return the engine as the user chose it. Its results may be on a device.
+
+        Tasks always get results in main memory.
+        """
+        if self.prox._results_in_memory or isinstance(self.kernel.index, PartedIndex):
+            return self.engine
+        return find_engine(self.prox.engine, n_threads=self.n_threads)
 
     @property
     def is_symmetric(self) -> bool:
@@ -160,7 +172,9 @@ class Inside:
             return samples
         raw = isinstance(self.prox.forest_, forests.RawLeaves)
         check_columns(self.prox, forests.check_leaves(X) if raw else X, reset=False)
-        leaf = self.forest.leaves(X, n_threads=self.n_threads)
+        leaf = leaves_by(getattr(self.engine, "route", None), self.forest, X)
+        if leaf is None:
+            leaf = self.forest.leaves(X, n_threads=self.n_threads)
         check_rows(self.forest, X, leaf)
         return Samples.unseen(leaf, feature_values=read_features(self.forest, self.scheme, X))
 
@@ -190,11 +204,18 @@ class Inside:
         return self.kernel.training_product() if samples is None else self.kernel.product(samples)
 
     def blocks(
-        self, X: Any, block_size: int = 4096, *, sort: bool = True, columns: Array | None = None
+        self,
+        X: Any,
+        block_size: int = 4096,
+        *,
+        sort: bool = True,
+        columns: Array | None = None,
+        engine: Engine | None = None,
     ) -> Iterator[tuple[slice, csr_array]]:
-        """Yield blocks of rows, optionally with renumbered columns."""
+        """Yield blocks of rows, optionally with renumbered columns or another engine."""
         samples = self.route_if_given(X)  # outside the generator, so that errors are immediate
-        kernel, engine, progress = self.kernel, self.engine, self.prox.progress
+        kernel, progress = self.kernel, self.prox.progress
+        engine = self.engine if engine is None else engine
         n_rows = kernel.n_samples if samples is None else samples.n_samples
         index = kernel.index
         if columns is not None and isinstance(index, LeafIndex):

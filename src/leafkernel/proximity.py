@@ -139,10 +139,13 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
     symmetrize : bool, default=False
         Whether to use (P + Pᵀ)/2. For a new sample, the transposed half uses its reference
         weights. With "gap" these are zero, so its proximities are halved.
-    engine : {"auto", "native", "reference"} or Engine, default="auto"
-        The implementation. "native" is compiled and parallel, "reference" is slow and easy to
-        read, and "auto" selects "native". You can also pass your own
-        :class:`leafkernel.engines.Engine`, which manages its own threads.
+    engine : {"auto", "native", "gpu", "reference"} or Engine, default="auto"
+        The implementation. "native" is compiled and parallel. "gpu" uses an NVIDIA GPU (extra
+        ``gpu``). "auto" selects "gpu" for large work if CuPy and a GPU are available, and "native"
+        otherwise; :meth:`forecast` names the choice and the reason. "reference" is slow and easy to
+        read. You can also pass an engine object, such as
+        ``leafkernel.engines.gpu.GpuEngine(output="cupy")`` for results on the GPU, or your own
+        :class:`leafkernel.engines.Engine`.
     dtype : {numpy.float32, numpy.float64}, default=numpy.float32
         Type of the weights and proximities. Rows of P are summed in float64 in both cases.
     n_jobs : int, default=None
@@ -226,6 +229,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
     _router: forests.FittedForest
     #: Whether methods return lazy arrays for Dask data. Tasks turn this off.
     _returns_lazily: bool = True
+    #: Whether an engine returns its results in main memory, even if it computes on a device.
+    _results_in_memory: bool = False
 
     def __init__(
         self,
@@ -362,7 +367,10 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         check_same_lengths(X, y, None if np.isscalar(sample_weight) else sample_weight)
         estimator = forests.fit_if_needed(self.forest, X, y, sample_weight)
         forest = forests.adapt(estimator, n_threads=n_threads)
-        samples = read_samples(forest, scheme, X, y, sample_weight, n_threads=n_threads)
+        route = getattr(find_engine(self.engine, n_threads=n_threads), "route", None)
+        samples = read_samples(
+            forest, scheme, X, y, sample_weight, n_threads=n_threads, route=route
+        )
         fitted = copy(self)
         check_columns(fitted, X, reset=True)
         fitted._take_fit(estimator, forest, scheme, samples, y, sample_weight)
@@ -716,8 +724,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         if isinstance(X, Batches):
             return X.joined(lambda rows: self.proximity(rows, sort=sort, dense=dense))
         inside = Inside.of(self)
-        product, prox, engine = inside.product(X), inside.prox, inside.engine
-        limit = prox._limit()
+        product, prox, engine = inside.product(X), inside.prox, inside.own_engine
+        limit = prox._limit(engine)
         most = NO_LIMIT if dense else prox._most_entries(product, engine, limit)
         if dense and (size := math.prod(product.shape) * product.dtype.itemsize) > limit:
             raise MemoryError(prox._too_large(f"{format_bytes(size)}, more", limit))
@@ -766,7 +774,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         inside = Inside.of(self)
         if isinstance(X, Batches):
             return blocks_of_batches(inside, X, size, sort=sort)
-        return inside.blocks(X, size, sort=sort)
+        return inside.blocks(X, size, sort=sort, engine=inside.own_engine)
 
     def proximity_to(self, rows: npt.ArrayLike, X: Any = None) -> csr_array:
         """Return the proximities of samples to selected training samples.
@@ -846,7 +854,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         n_neighbors = check_n_neighbors(n_neighbors, inside.n_samples, itself=X is None)
         enabled = inside.prox.progress
         with progress_bar("kneighbors", product.n_rows, enabled=enabled) as on_progress:
-            return inside.engine.nearest(
+            return inside.own_engine.nearest(
                 product, n_neighbors, on_progress, by_magnitude=by == "magnitude"
             )
 
@@ -1480,8 +1488,12 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         names = ("weight_scheme", "diagonal", "symmetrize", "dtype")
         self._fitted_with = {name: getattr(self, name) for name in names}
 
-    def _limit(self) -> int:
-        return available_bytes() if self.max_memory is None else parse_bytes(self.max_memory)
+    def _limit(self, engine: Engine | None = None) -> int:
+        """Return the memory that a matrix may take, where the engine returns it."""
+        if self.max_memory is not None:
+            return parse_bytes(self.max_memory)
+        of_device = getattr(engine, "result_bytes", lambda: None)()
+        return available_bytes() if of_device is None else of_device
 
     def _most_entries(self, product: Product, engine: Engine, limit: int) -> int:
         """Return the largest number of nonzeros allowed, or raise if more are expected."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial, reduce
@@ -14,9 +14,12 @@ from sklearn.utils.multiclass import type_of_target
 
 from leafkernel._progress import track
 from leafkernel._validation import warn
-from leafkernel.forests import FittedForest, InBag, Unavailable
+from leafkernel.forests import FittedForest, InBag, RouteTable, Unavailable
 from leafkernel.leaf_index import ForestStats, Samples
 from leafkernel.schemes import WeightScheme
+
+#: Finds the leaves of float32 samples in packed trees, or returns None.
+Route = Callable[[RouteTable, Any], "npt.NDArray[Any] | None"]
 
 
 def read_samples(
@@ -27,11 +30,20 @@ def read_samples(
     sample_weight: Any,
     *,
     n_threads: int,
+    route: Route | None = None,
 ) -> Samples:
     """Return the training samples with the information that the scheme needs."""
-    leaf = forest.training_leaves(X, n_threads=n_threads)
+    leaf = None if forest.learns_leaves else leaves_by(route, forest, X)
+    if leaf is None:
+        leaf = forest.training_leaves(X, n_threads=n_threads)
     check_rows(forest, X, leaf)
     return complete_samples(Samples(leaf), forest, scheme, X, y, sample_weight, n_threads=n_threads)
+
+
+def leaves_by(route: Route | None, forest: FittedForest, X: Any) -> npt.NDArray[Any] | None:
+    """Return the leaves that a device finds, or None if it does not."""
+    packed = None if route is None else forest.packed(X)
+    return None if packed is None or route is None else route(*packed)
 
 
 def complete_samples(

@@ -92,8 +92,19 @@ class DaskInside(Inside):
         kernel = self.kernel
         return kernel.training_product() if X is None else kernel.product(self.route(X))
 
+    @property
+    def own_engine(self) -> DaskEngine:  # type: ignore[override]
+        """The engine, whose results are in main memory."""
+        return self.engine
+
     def blocks(
-        self, X: Any, block_size: int = 4096, *, sort: bool = True, columns: Array | None = None
+        self,
+        X: Any,
+        block_size: int = 4096,
+        *,
+        sort: bool = True,
+        columns: Array | None = None,
+        engine: Any = None,  # noqa: ARG002 - the workers have their own
     ) -> Iterator[tuple[slice, csr_array]]:
         """Yield blocks of rows, optionally with renumbered columns."""
         product = self.product(X)

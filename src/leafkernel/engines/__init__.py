@@ -1,12 +1,13 @@
 """Engines: implementations that compute rows of P. All give the same results.
 
-``native`` is compiled and parallel. ``reference`` is plain Python: slow, easy to read, and used to
-test the others.
+``native`` is compiled and parallel. ``gpu`` uses an NVIDIA GPU. ``reference`` is plain Python:
+slow, easy to read, and used to test the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -15,6 +16,7 @@ from scipy.sparse import csr_array
 
 from leafkernel._progress import OnProgress
 from leafkernel._validation import check_choice
+from leafkernel.engines.auto import auto_engine
 from leafkernel.engines.dense import dense_rows
 from leafkernel.engines.native import NO_LIMIT, NativeEngine, TooManyEntriesError
 from leafkernel.engines.parted import PartedEngine
@@ -117,9 +119,15 @@ class Engine(Preparer, Protocol):
         """Return the number of nonzeros of each row, shape (m,)."""
 
 
+def _gpu_engine(*, n_threads: int) -> Engine:
+    # Imported here, so that CuPy is needed only if it is used.
+    return import_module("leafkernel.engines.gpu").GpuEngine(n_threads)  # type: ignore[no-any-return]
+
+
 ENGINES: dict[str, Callable[..., Engine]] = {
-    "auto": NativeEngine,
+    "auto": auto_engine,
     "native": NativeEngine,
+    "gpu": _gpu_engine,
     "reference": ReferenceEngine,
 }
 
@@ -129,7 +137,7 @@ def find_engine(engine: str | Engine, *, n_threads: int) -> Engine:
 
     Parameters
     ----------
-    engine : {"auto", "native", "reference"} or Engine
+    engine : {"auto", "native", "gpu", "reference"} or Engine
         Name or object.
     n_threads : int
         Number of threads, for engines given by name.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,12 +35,20 @@ class NativeEngine:
         large leaves, if the scheme allows it. "bounds" searches neighbors in the leaves with the
         largest weights first, and stops when the others cannot change the result. "auto" selects
         the algorithm that is expected to be fastest. The results are the same.
+    reason : str, default=""
+        Why this engine was selected, for :meth:`describe`.
     """
 
     n_threads: int = 1
     wide_indices: bool = False
     loop: str = "auto"
+    reason: str = field(default="", compare=False)
     key: ClassVar[str] = "native"
+
+    def describe(self, product: Product) -> str:  # noqa: ARG002
+        """Return the name of the engine, and why it was selected."""
+        threads = f"{self.n_threads} thread{'s' if self.n_threads > 1 else ''}"
+        return f"native, {threads}" + (f" ({self.reason})" if self.reason else "")
 
     def prepare(self, index: LeafIndex) -> core.LeafIndex:
         """Check an index, and store its arrays for all products."""

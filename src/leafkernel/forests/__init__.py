@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from leafkernel.forests import wrapped
 from leafkernel.forests._base import FittedForest, InBag, Unavailable
 from leafkernel.forests._links import Link
+from leafkernel.forests._routing import RouteTable
 from leafkernel.forests.custom import CustomForest, Forest
 from leafkernel.forests.leaves import RawLeaves, RawLeavesForest, check_leaves
 
@@ -28,6 +29,7 @@ __all__ = [
     "InBag",
     "Link",
     "RawLeaves",
+    "RouteTable",
     "Unavailable",
     "adapt",
     "check_leaves",

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,9 @@ from sklearn.base import is_regressor
 
 from leafkernel.forests._links import Link
 from leafkernel.forests._trees import Tree
+
+if TYPE_CHECKING:
+    from leafkernel.forests._routing import RouteTable
 
 Array = npt.NDArray[Any]
 
@@ -129,6 +132,13 @@ class FittedForest(ABC):
     @abstractmethod
     def leaves(self, X: Any, *, n_threads: int = 1) -> Array:
         """Return the leaf that each sample reaches in each tree, shape (n, T)."""
+
+    def packed(self, X: Any) -> tuple[RouteTable, Any] | None:
+        """Return packed trees and X as float32, if they lead to exactly the same leaves.
+
+        An engine can then route the samples on its device.
+        """
+        return None
 
     def for_workers(self) -> FittedForest:
         """Return a smaller copy that can still route samples and recover in-bag weights."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from leafkernel._validation import describe
 from leafkernel.forests._base import Array, FittedForest, InBag, LeafAverages, Unavailable
 from leafkernel.forests._gradients import Training, averages, retrace
 from leafkernel.forests._losses import Derivatives
-from leafkernel.forests._trees import weighted_variances
+from leafkernel.forests._routing import RouteTable
+from leafkernel.forests._trees import Tree, TreeArrays, weighted_variances
 
 
 class BoostedTrees(FittedForest):
@@ -17,6 +20,30 @@ class BoostedTrees(FittedForest):
     def leaf_values(self) -> Array:
         """Return the value that each leaf adds to the score, shape (L,) or (L, n_outputs)."""
         raise Unavailable(f"{self} does not provide its leaf values")
+
+    def pack_numbers(self, X: Any, n_features: int) -> tuple[RouteTable, Array] | None:
+        """Return packed trees and X as float32, if X is a plain array without infinite numbers.
+
+        The result is None if a tree cannot be packed, for example because it has categories.
+        """
+        if not isinstance(X, np.ndarray) or X.dtype.kind not in "fiub" or X.ndim != 2:
+            return None
+        if X.shape[1] != n_features or np.isinf(X).any():
+            return None
+        known = vars(self)
+        if "_table" not in known:
+            trees = self.trees()
+            has_numbers = not any(np.isnan(tree.threshold).any() for tree in trees)
+            try:
+                packable = [_with_types_of_core(tree) for tree in trees]
+                known["_table"] = RouteTable.pack(packable, n_features) if has_numbers else None
+            except ValueError:  # such as nodes that were removed after the training
+                known["_table"] = None
+        with np.errstate(over="ignore"):
+            numbers = np.asarray(X, dtype=np.float32)
+        if known["_table"] is None or np.isinf(numbers).any():
+            return None
+        return known["_table"], numbers
 
     def tree_weights(self, leaf_mass: Array) -> Array:
         """Return the variance of each tree's values over the training samples, shape (T,)."""
@@ -66,3 +93,14 @@ class BoostedTrees(FittedForest):
 
     def __str__(self) -> str:
         return describe(self.estimator)
+
+
+def _with_types_of_core(tree: Tree) -> TreeArrays:
+    """Return a tree with the types that the compiled core reads."""
+    return TreeArrays(
+        np.asarray(tree.children_left, dtype=np.int64),
+        np.asarray(tree.children_right, dtype=np.int64),
+        np.asarray(tree.feature, dtype=np.int64),
+        np.asarray(tree.threshold, dtype=np.float64),
+        (np.asarray(tree.missing_go_to_left) == 1).astype(np.uint8),
+    )

@@ -54,6 +54,11 @@ class TreeArrays:
     missing_go_to_left: Array
     categories: Mapping[int, tuple[frozenset[int], bool]] = field(default_factory=dict)
 
+    @property
+    def node_count(self) -> int:
+        """Number of nodes, with the name that scikit-learn gives it."""
+        return len(self.children_left)
+
 
 def codes_in(bits: npt.NDArray[np.uint32]) -> frozenset[int]:
     """Return the positions of the set bits, with 32 bits per word, lowest bit first."""

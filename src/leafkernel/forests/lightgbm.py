@@ -16,6 +16,7 @@ from leafkernel.forests._boosting import BoostedTrees
 from leafkernel.forests._gradients import Training
 from leafkernel.forests._lightgbm_training import Trained, retraced_training
 from leafkernel.forests._losses import Derivatives
+from leafkernel.forests._routing import RouteTable
 from leafkernel.forests._trees import (
     Tree,
     TreeArrays,
@@ -87,6 +88,16 @@ class LightGBMForest(BoostedTrees):
             return global_ids(np.zeros((0, len(self._trees))), self.leaf_offsets)
         found = np.asarray(self._booster.predict(X, pred_leaf=True, num_threads=n_threads))
         return global_ids(found.reshape(X.shape[0], len(self._trees)), self.leaf_offsets)
+
+    def packed(self, X: Any) -> tuple[RouteTable, Any] | None:
+        """Return packed trees and X as float32, if X loses nothing by it.
+
+        LightGBM compares float64 values.
+        """
+        found = self.pack_numbers(X, self._booster.num_feature())
+        if found is None or not np.array_equal(X, found[1], equal_nan=X.dtype.kind == "f"):
+            return None
+        return found
 
     def leaf_values(self) -> Array:
         """Return the value that each leaf adds to the score, shape (L,)."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.ensemble import (
     AdaBoostClassifier,
     AdaBoostRegressor,
@@ -105,6 +106,23 @@ class _TreesOfSklearn(FittedForest):
             number = np.cumsum(tree.children_left < 0) - 1
             leaf[:, t] = number[tree.apply(X)] + self.leaf_offsets[t]
         return leaf
+
+    def packed(self, X: Any) -> tuple[RouteTable, Any] | None:
+        """Return packed trees and X as float32. X may be an array on a GPU."""
+        if self._table is None or issparse(X):
+            return None
+        if hasattr(X, "__cuda_array_interface__"):
+            return self._table, self._validate_on_device(X)
+        return self._table, self.validate(X)
+
+    def _validate_on_device(self, X: Any) -> Any:
+        """Return a CuPy array as float32. The rules are those of :meth:`validate`."""
+        probe = np.zeros((1, X.shape[1]), dtype=np.float32)
+        self.validate(probe)  # raises an error if the number of features is wrong
+        X = X.astype(np.float32)
+        if not bool(abs(X).max() <= np.finfo(np.float32).max):  # NaN or infinity
+            X = self.validate(X.get())
+        return X
 
     @abstractmethod
     def validate(self, X: Any) -> Any:

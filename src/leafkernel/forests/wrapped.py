@@ -23,6 +23,7 @@ from leafkernel.forests._base import (
     LeafAverages,
     numbered_names,
 )
+from leafkernel.forests._routing import RouteTable
 from leafkernel.forests._trees import Tree
 
 
@@ -92,6 +93,10 @@ class PipelineForest(FittedForest):
     def leaves(self, X: Any, *, n_threads: int = 1) -> Array:
         """Return the leaf that each sample reaches in each tree, shape (n, T)."""
         return self._last.leaves(self._transform(X), n_threads=n_threads)
+
+    def packed(self, X: Any) -> tuple[RouteTable, Any] | None:
+        """Return packed trees and the transformed X as float32."""
+        return self._last.packed(self._transform(X))
 
     @property
     def learns_leaves(self) -> bool:  # type: ignore[override]

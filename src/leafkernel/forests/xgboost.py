@@ -13,6 +13,7 @@ from leafkernel.forests._base import Array, FittedForest, Unavailable
 from leafkernel.forests._boosting import BoostedTrees
 from leafkernel.forests._gradients import Training
 from leafkernel.forests._losses import Derivatives
+from leafkernel.forests._routing import RouteTable
 from leafkernel.forests._trees import (
     Tree,
     TreeArrays,
@@ -98,6 +99,12 @@ class XGBoostForest(BoostedTrees):
         nodes = np.asarray(found).reshape(-1, len(self._trees)).astype(np.int64)
         leaf: Array = self._leaf_of_node[nodes + self._node_offsets[:-1]]
         return leaf
+
+    def packed(self, X: Any) -> tuple[RouteTable, Any] | None:
+        """Return packed trees and X as float32, the type that XGBoost compares."""
+        if not np.isnan(self._missing):
+            return None
+        return self.pack_numbers(X, self._booster.num_features())
 
     def training_leaves(self, X: Any, *, n_threads: int = 1) -> Array:
         """Return the leaves of the training samples, and store the names of their categories."""

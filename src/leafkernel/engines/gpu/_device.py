@@ -1,0 +1,165 @@
+"""CuPy, the device, and the kernels that are compiled for it at first use."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from leafkernel._optional import require
+
+_KERNELS = Path(__file__).parent / "kernels"
+_NULL = np.intp(0)
+#: Number of threads in a block, for kernels that use one warp per item.
+_THREADS = 256
+#: Share of the free memory that a computation uses.
+_SHARE_OF_MEMORY = 0.6
+
+
+def load_cupy() -> Any:
+    """Return CuPy, or raise an error that says why the GPU cannot be used."""
+    cupy = require("cupy", extra="gpu")
+    try:
+        n_devices = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        n_devices, reason = 0, str(error)
+    else:
+        reason = "no device was found"
+    if not n_devices:
+        raise RuntimeError(
+            f'engine="gpu" needs an NVIDIA GPU and its driver, but CUDA reports: {reason}. '
+            'Use engine="native" to compute on the CPU.'
+        )
+    return cupy
+
+
+def gpu_problem() -> str | None:
+    """Return why the GPU cannot be used, or None if it can."""
+    try:
+        load_cupy()
+    except (ImportError, RuntimeError) as error:
+        return str(error)
+    return None
+
+
+@cache
+def attribute(name: str) -> int:
+    """Return an attribute of the current device."""
+    return int(load_cupy().cuda.Device().attributes[name])
+
+
+#: Values of macros that views.cuh needs and a kernel does not use. Fewer variants are compiled.
+_UNUSED = {
+    "Value": "float",
+    "Column": "int",
+    "ListOffset": "int",
+    "QueryWeight": "float",
+    "MemberWeight": "float",
+}
+
+
+@cache
+def _source(file: str) -> str:
+    return (_KERNELS / file).read_text()
+
+
+@cache
+def _module(file: str, macros: tuple[tuple[str, str], ...]) -> Any:
+    """Compile the kernels of a file. CuPy keeps the result on disk for later processes."""
+    source = _source(file).replace('#include "views.cuh"', _source("views.cuh"))
+    # Fused multiplications would round differently from the CPU.
+    options = ("-std=c++17", "--fmad=false", *(f"-D{name}={value}" for name, value in macros))
+    return load_cupy().RawModule(code=source, options=options)
+
+
+class Kernel:
+    """A kernel, compiled for the types of its arguments. Get it with :func:`kernel`."""
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+        self._shared_bytes = 48 * 1024  # allowed without asking
+
+    def __call__(
+        self,
+        *arguments: Any,
+        n_blocks: int | None = None,
+        n_warps: int | None = None,
+        n_threads: int = _THREADS,
+        shared_bytes: int = 0,
+    ) -> None:
+        """Start the kernel with a number of blocks, or with enough blocks for one warp per item.
+
+        Blocks loop over the items, so more items than blocks are fine. None is passed as a null
+        pointer.
+        """
+        if n_warps is not None:
+            n_blocks = -(-n_warps * 32 // n_threads)
+        most = 16 * attribute("MultiProcessorCount")
+        n_blocks = max(1, min(most, n_blocks or 1))
+        if shared_bytes > self._shared_bytes:
+            self._function.max_dynamic_shared_size_bytes = self._shared_bytes = shared_bytes
+        passed = tuple(_NULL if argument is None else argument for argument in arguments)
+        self._function((n_blocks,), (n_threads,), passed, shared_mem=shared_bytes)
+
+
+def kernel(file: str, name: str, **macros: Any) -> Kernel:
+    """Return a kernel.
+
+    Parameters
+    ----------
+    file : str
+        Name of the source file.
+    name : str
+        Name of the function.
+    **macros
+        Macros: types or numbers. Those that the file does not use are ignored.
+
+    Returns
+    -------
+    Kernel
+        The kernel, compiled at first use.
+    """
+    used = {key: str(value) for key, value in macros.items() if key in _source(file)}
+    return _kernel(file, name, tuple(sorted({**_UNUSED, **used}.items())))
+
+
+@cache
+def _kernel(file: str, name: str, macros: tuple[tuple[str, str], ...]) -> Kernel:
+    return Kernel(_module(file, macros).get_function(name))
+
+
+_C_NAMES = {
+    "uint8": "unsigned char",
+    "uint16": "unsigned short",
+    "uint32": "unsigned int",
+    "int32": "int",
+    "int64": "long long",
+    "float32": "float",
+    "float64": "double",
+    "bool": "bool",
+}
+
+
+def c_name(dtype: Any) -> str:
+    """Return the name of a NumPy type in the kernels."""
+    return _C_NAMES[np.dtype(dtype).name]
+
+
+def usable_bytes() -> int:
+    """Return the memory of the device that a computation may use.
+
+    Memory that CuPy keeps for later use counts as free. Asking the driver takes a millisecond, so
+    it is asked only once.
+    """
+    cupy = load_cupy()
+    pool = cupy.get_default_memory_pool()
+    return int(_SHARE_OF_MEMORY * (_free_at_first() - pool.used_bytes()))
+
+
+@cache
+def _free_at_first() -> int:
+    """Return the free memory of the device, plus the memory that CuPy already has."""
+    cupy = load_cupy()
+    return int(cupy.cuda.Device().mem_info[0] + cupy.get_default_memory_pool().total_bytes())

@@ -1,0 +1,68 @@
+"""Query rows on the device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from leafkernel.engines.gpu._device import load_cupy
+from leafkernel.engines.gpu._routing import known_on_device
+from leafkernel.incidence import WeighedRows
+
+
+@dataclass(frozen=True)
+class DeviceQuery:
+    """The leaves and weights of query rows, on the device.
+
+    Attributes
+    ----------
+    columns : cupy.ndarray
+        Leaves of each row; -1 for entries that do not count.
+    offsets : cupy.ndarray of int64 or None
+        Start of each row. None if each row has one entry per group.
+    weights : cupy.ndarray or None
+        Weight of each entry. None means one.
+    by_row : cupy.ndarray of float64 or None
+        Factor of each row.
+    longest : int
+        Number of entries of the longest row.
+    """
+
+    columns: Any
+    offsets: Any
+    weights: Any
+    by_row: Any
+    longest: int
+
+    @classmethod
+    def of(cls, query: WeighedRows) -> DeviceQuery:
+        """Copy rows to the device. The copy is kept with the rows."""
+        cupy = load_cupy()
+        kept = vars(query).setdefault("_on_device", {})
+        device = cupy.cuda.Device().id
+        if device not in kept:
+            kept[device] = cls._copy(cupy, query)
+        found: DeviceQuery = kept[device]
+        return found
+
+    @classmethod
+    def _copy(cls, cupy: Any, query: WeighedRows) -> DeviceQuery:
+        incidence = query.incidence
+        columns, weights = known_on_device(incidence.columns), None
+        if columns is None:
+            columns = cupy.asarray(incidence.columns)
+        if query.weights is not None:
+            weights = cupy.asarray(query.weights)
+            columns = cupy.where(weights != 0, columns, columns.dtype.type(-1))
+        elif query.present is not None:
+            is_there = cupy.asarray(query.present) != 0
+            columns = cupy.where(is_there, columns, columns.dtype.type(-1))
+        longest = len(incidence.coordinates.first) - 1
+        offsets = None
+        if incidence.offsets is not None:
+            offsets = cupy.asarray(incidence.offsets)
+            longest = int(np.diff(incidence.offsets).max(initial=0))
+        by_row = None if query.by_row is None else cupy.asarray(query.by_row)
+        return cls(columns, offsets, weights, by_row, longest)

@@ -1,0 +1,376 @@
+"""Rows of P on the device, block by block."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from leafkernel._memory import format_bytes
+from leafkernel.engines.gpu._device import attribute, c_name, kernel, load_cupy, usable_bytes
+from leafkernel.engines.gpu._index import DeviceIndex
+from leafkernel.engines.gpu._query import DeviceQuery
+from leafkernel.product import Product
+
+#: Blocks take milliseconds, so that Ctrl-C and progress work between them.
+_MOST_COLLISIONS = 2**33
+_FOUND_ZERO, _FOUND_INFINITY, _FOUND_PENDING = 1, 2, 4
+#: Bitmaps use at most this share of the free memory.
+_BITMAP_SHARE = 0.3
+#: Thread blocks that fit on a multiprocessor at the same time.
+_BLOCKS_PER_UNIT = 3
+_FILL_THREADS = 512
+#: The same for sums of weights, with the parts of a chunk and the masks of entries and trees.
+_BLOCKS_WITH_MASKS = 2
+_PARTS_WITH_MASKS = 4
+_MASK_WORDS = 12 * 1024
+#: Limits for bitmaps: bits of a count, share of the samples in a leaf, rows between two reports.
+_MOST_PLANES = 12
+_LARGE_LEAF = 0.01
+_ROWS_BY_PLANES = 1 << 16
+_SMALLEST_SCALE = 1e-30
+_INT32_MAX = np.iinfo(np.int32).max
+
+
+@dataclass(frozen=True)
+class Segments:
+    """The entries of a block of rows: one segment for each row and chunk of samples.
+
+    Attributes
+    ----------
+    begin, end : int
+        The rows of the block.
+    rows : cupy.ndarray of int32
+        The rows, in the order of their segments.
+    starts, sizes : cupy.ndarray of shape (n_rows * n_chunks,)
+        Position and size of each segment.
+    columns, values : cupy.ndarray
+        Samples and proximities. There are gaps between segments.
+    n_chunks : int
+        Segments per row.
+    """
+
+    begin: int
+    end: int
+    rows: Any
+    starts: Any
+    sizes: Any
+    columns: Any
+    values: Any
+    n_chunks: int
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.end - self.begin
+
+    def row_sizes(self) -> Any:
+        """Return the number of entries of each row, in the order of rows."""
+        cupy = load_cupy()
+        of_place = self.sizes.reshape(-1, self.n_chunks).sum(axis=1, dtype=np.int64)
+        sizes = cupy.empty_like(of_place)
+        sizes[self.rows - self.begin] = of_place
+        return sizes
+
+    def arguments(self) -> tuple[Any, ...]:
+        """Return the arguments of the kernels that read segments."""
+        return np.int64(self.n_rows), np.int32(self.n_chunks), self.rows
+
+    def entries(self) -> tuple[Any, ...]:
+        """Return the arrays of the entries."""
+        return self.starts, self.sizes, self.columns, self.values
+
+
+class DeviceProduct:
+    """A product on the device.
+
+    Parameters
+    ----------
+    product : Product
+        The product.
+    index : DeviceIndex
+        Its reference samples.
+    """
+
+    def __init__(self, product: Product, index: DeviceIndex) -> None:
+        cupy = load_cupy()
+        self.index, self.dtype, self.shape = index, product.dtype, product.shape
+        query = DeviceQuery.of(product.query)
+        self.columns, self.offsets = query.columns, query.offsets
+        self.weights, self.by_row = query.weights, query.by_row
+        self.first = product.query.incidence.coordinates.first
+        self.n_groups = len(self.first) - 1
+        self.longest = query.longest
+        self.by_leaf = index.upload(product.by_leaf)
+        self.scale = np.float64(product.scale)
+        self.order = index.upload(product.row_order).astype(np.int32)
+        self.own = self.reference_oob = None
+        if product.own is not None:
+            own = cupy.asarray(product.own)
+            self.own = cupy.where(own < 0, np.int32(-1), index.sample_at[own])
+        self.diagonal = index.upload(product.diagonal)
+        self.query_oob = index.upload(product.query_oob)
+        if product.reference_oob is not None:
+            by_place = index.upload(product.reference_oob)
+            self.reference_oob = cupy.empty_like(by_place)
+            self.reference_oob[index.sample_at] = by_place
+
+    @property
+    def sums_are_counts(self) -> bool:
+        """Whether all weights are one, up to factors of rows and samples."""
+        has_weights = self.weights is not None or self.index.member_weights is not None
+        return not has_weights and self.by_leaf is None
+
+    def collisions(self, *, bound: bool = False, chunk_parts: int | None = None) -> Any:
+        """Return the leaf collisions of each row and chunk, shape (m, n_chunks), on the device.
+
+        If ``bound``, return an upper bound on the entries instead.
+        """
+        cupy, index = load_cupy(), self.index
+        parts = chunk_parts or index.n_parts
+        n_chunks = -(-index.n_parts // parts)
+        n_rows = self.shape[0]
+        counts = cupy.empty((n_rows, n_chunks), np.int64)
+        most = parts * index.part_size if bound else np.iinfo(np.int64).max
+        kernel("collisions.cu", "count_collisions", **self.macros())(
+            *self._query_arguments(),
+            None,
+            np.int64(n_rows),
+            index.list_offsets,
+            np.int64(index.n_leaves),
+            np.int32(index.n_parts),
+            np.int32(parts),
+            np.int32(n_chunks),
+            np.int64(most),
+            np.int32(bound and self.diagonal is not None),
+            counts,
+            n_warps=n_rows * n_chunks,
+        )
+        return counts
+
+    def blocks(self, *, budget: int | None = None, dense: bool = False) -> Iterator[Segments]:
+        """Yield the entries of consecutive rows, block by block.
+
+        If ``dense``, a block also leaves room for its rows as a dense array.
+        """
+        cupy = load_cupy()
+        n_rows = self.shape[0]
+        counter_bits, parts = self._counters()
+        bounds = self.collisions(bound=True, chunk_parts=parts)
+        entry_bytes = 4 + self.dtype.itemsize
+        n_all = int(bounds.sum()) + (math.prod(self.shape) if dense else 0)
+        room = budget or usable_bytes()
+        most = min(room // entry_bytes, _MOST_COLLISIONS)
+        if n_all <= most:
+            if n_rows:
+                yield self._block(0, n_rows, bounds, counter_bits, parts)
+            return
+        of_row = bounds.sum(axis=1) + (self.shape[1] if dense else 0)
+        ends = cupy.asnumpy(cupy.cumsum(of_row))
+        begin, done = 0, 0
+        while begin < n_rows:
+            end = max(int(np.searchsorted(ends, done + most, side="right")), begin + 1)
+            needed = int(ends[end - 1] - done) * entry_bytes
+            if needed > room:
+                raise MemoryError(
+                    f"One row of P can need {format_bytes(needed)} of GPU memory, but only "
+                    f'{format_bytes(room)} are available for it. Use engine="native", or free '
+                    "GPU memory."
+                )
+            yield self._block(begin, end, bounds, counter_bits, parts)
+            begin, done = end, int(ends[end - 1])
+
+    def _block(self, begin: int, end: int, bounds: Any, counter_bits: int, parts: int) -> Segments:
+        cupy, index = load_cupy(), self.index
+        rows = self.order
+        if end - begin < self.shape[0]:
+            rows = rows[(rows >= begin) & (rows < end)]
+        n_chunks = bounds.shape[1]
+        sizes = bounds[rows].ravel()
+        ends = cupy.cumsum(sizes)
+        n_entries = int(ends[-1])
+        segments = Segments(
+            begin=begin,
+            end=end,
+            rows=rows,
+            starts=ends - sizes,
+            sizes=cupy.empty(len(sizes), np.int32),
+            columns=cupy.empty(n_entries, np.int32),
+            values=cupy.empty(n_entries, self.dtype),
+            n_chunks=n_chunks,
+        )
+        status, is_pending = cupy.zeros(1, np.int32), cupy.empty(len(sizes), np.uint8)
+        finish = (np.int32(n_chunks), *self._finish_arguments(status), *segments.entries())
+        mask_words, member_weights = 0, None
+        table = index.table(self.first) if not counter_bits and self.offsets is None else None
+        if table is not None:
+            mask_words, member_weights = _MASK_WORDS, table.weights
+        macros = {
+            "COUNTER_BITS": counter_bits,
+            "BLOCKS_PER_UNIT": _BLOCKS_PER_UNIT if counter_bits else _BLOCKS_WITH_MASKS,
+            "N_THREADS": _FILL_THREADS,
+        }
+        kernel("fill_rows.cu", "fill_rows", **macros, **self.macros())(
+            *self._query_arguments(),
+            self.weights,
+            self.by_leaf,
+            rows,
+            np.int32(len(rows)),
+            index.list_offsets,
+            index.members,
+            member_weights,
+            np.int64(index.n_leaves),
+            np.int32(index.n_parts),
+            np.int32(parts),
+            np.int32(index.part_size),
+            np.int32(mask_words),
+            is_pending,
+            *finish,
+            n_blocks=min(len(rows), macros["BLOCKS_PER_UNIT"] * attribute("MultiProcessorCount")),
+            n_threads=_FILL_THREADS,
+            shared_bytes=self._shared_bytes(parts, counter_bits, mask_words),
+        )
+        found = int(status[0])
+        if found & _FOUND_PENDING:
+            self._pull(segments, is_pending, finish)
+            found = int(status[0])
+        if found & _FOUND_INFINITY:
+            raise OverflowError(
+                f"a proximity is too large for {self.dtype}; use "
+                + ("dtype=np.float64, or " if self.dtype == np.float32 else "")
+                + "smaller weights"
+            )
+        if found & _FOUND_ZERO:
+            drop = kernel("gather_rows.cu", "drop_zeros", **self.macros())
+            drop(np.int64(len(sizes)), *segments.entries(), n_warps=len(sizes))
+        return segments
+
+    def _pull(self, segments: Segments, is_pending: Any, finish: tuple[Any, ...]) -> None:
+        """Compute the values of pending segments from the leaves of both samples."""
+        table = self.index.table(self.first) if self.offsets is None else None
+        before = (self.weights, self.by_leaf, segments.rows, np.int64(segments.n_rows))
+        if table is not None:
+            macros = {"LeafId": c_name(table.ids.dtype), **self.macros()}
+            kernel("pull_values.cu", "pull_values", **macros)(
+                self.columns,
+                np.int32(self.n_groups),
+                table.first,
+                *before,
+                table.ids,
+                np.int32(table.n_vectors),
+                table.weights,
+                is_pending,
+                *finish,
+                n_blocks=segments.n_rows,
+                n_threads=128,
+                shared_bytes=16 * table.n_vectors + 8 * self.n_groups,
+            )
+            return
+        rows = self.index.ragged()
+        kernel("pull_ragged.cu", "pull_ragged", **self.macros())(
+            *self._query_arguments(),
+            *before,
+            rows.offsets,
+            rows.columns.astype(self.columns.dtype),
+            rows.weights,
+            is_pending,
+            *finish,
+            n_blocks=len(segments.starts),
+            n_threads=128,
+        )
+
+    def has_large_leaves(self) -> bool:
+        """Return whether bitmaps of leaves find neighbors faster than lists of members.
+
+        Counts must be the order of proximities, so there are no factors of rows and samples.
+        """
+        index = self.index
+        factors = (self.by_row, index.by_sample, self.reference_oob, self.diagonal, self.offsets)
+        is_plain = self.sums_are_counts and all(factor is None for factor in factors)
+        if not is_plain or self.longest >= 2**_MOST_PLANES or not self.scale > _SMALLEST_SCALE:
+            return False
+        size = math.prod(index.bitmap_shape) * 4
+        if index.n_leaves >= _INT32_MAX or size > _BITMAP_SHARE * usable_bytes():
+            return False
+        return index.leaf_share() > _LARGE_LEAF
+
+    def nearest_by_planes(self, similarity: Any, samples: Any) -> Iterator[int]:
+        """Write the nearest samples of each row, and yield the number of finished rows."""
+        k = similarity.shape[1]
+        bitmaps = self.index.bitmaps()
+        n_planes = max(4, self.longest.bit_length())
+        find = kernel(
+            "nearest_by_planes.cu", "nearest_by_planes", N_PLANES=n_planes, **self.macros()
+        )
+        n_visits = -(-self.longest // 8) * 8
+        for begin in range(0, self.shape[0], _ROWS_BY_PLANES):
+            rows = self.order[begin : begin + _ROWS_BY_PLANES]
+            find(
+                self.columns,
+                np.int32(self.n_groups),
+                rows,
+                np.int32(len(rows)),
+                bitmaps,
+                np.int64(bitmaps.shape[1] // 4),
+                np.int64(self.index.n_leaves),
+                np.int32(self.index.n_samples),
+                self.own,
+                self.scale,
+                np.int32(k),
+                similarity,
+                samples,
+                n_blocks=len(rows),
+                shared_bytes=4 * (n_visits + 6 * k),
+            )
+            load_cupy().cuda.get_current_stream().synchronize()
+            yield begin + len(rows)
+
+    def _counters(self) -> tuple[int, int]:
+        """Return the bits of a counter, or 0, and the number of parts in a chunk."""
+        index, most = self.index, attribute("MaxSharedMemoryPerBlockOptin") - 2048
+        if self.sums_are_counts:
+            for bits in (8, 16):
+                fits = self._shared_bytes(1, bits, 0) <= most
+                if self.longest < 2**bits and fits:
+                    return bits, 1
+        return 0, min(index.n_parts, _PARTS_WITH_MASKS)
+
+    def _shared_bytes(self, parts: int, counter_bits: int, mask_words: int) -> int:
+        """Return the shared memory of a chunk: flags, and counters or the masks of its entries."""
+        n_samples = -(-parts * self.index.part_size // 128) * 128
+        flags = n_samples // 8
+        if counter_bits:
+            return flags + n_samples * counter_bits // 8
+        return flags + 8 * self.n_groups + n_samples // 128 * 4 + 4 * mask_words
+
+    def macros(self) -> dict[str, Any]:
+        """Return the macros for the types of this product."""
+        weights = self.weights
+        return {
+            "Value": c_name(self.dtype),
+            "VALUE_BYTES": self.dtype.itemsize,
+            "Column": c_name(self.columns.dtype),
+            "QUERY_WEIGHTS": int(weights is not None),
+            "QueryWeight": "float" if weights is None else c_name(weights.dtype),
+            **self.index.macros(),
+        }
+
+    def _query_arguments(self) -> tuple[Any, ...]:
+        return self.columns, self.offsets, np.int32(self.n_groups)
+
+    def _finish_arguments(self, status: Any) -> tuple[Any, ...]:
+        oob_words = 0 if self.query_oob is None else self.query_oob.shape[1]
+        return (
+            self.by_row,
+            self.index.by_sample,
+            self.scale,
+            self.query_oob,
+            self.reference_oob,
+            np.int32(oob_words),
+            self.own,
+            self.diagonal,
+            status,
+        )

@@ -1,0 +1,286 @@
+"""The GPU engine against the compiled engine. Rows and neighbors are equal to the last bit."""
+
+import copy
+import dataclasses
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from products import make_product, products
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+
+from leafkernel import ForestProximity
+from leafkernel.engines import NativeEngine, TooManyEntriesError
+from leafkernel.engines.auto import AutoEngine
+from leafkernel.engines.gpu import GpuEngine, gpu_problem
+from leafkernel.inside import Inside
+from leafkernel.tasks import find_label_errors
+
+PROBLEM = gpu_problem()
+COMMAND = "python -m pytest tests/test_gpu.py"
+pytestmark = pytest.mark.skipif(
+    PROBLEM is not None,
+    reason=f"{PROBLEM} On a machine with a GPU, run: {COMMAND}",
+)
+
+engines = st.builds(
+    GpuEngine,
+    part_size=st.sampled_from([None, 32, 64]),  # small parts: several for each product
+    max_bytes=st.sampled_from([None, 20_000]),  # small blocks of rows
+)
+
+
+def assert_same(A, B):
+    assert A.shape == B.shape
+    assert A.dtype == B.dtype
+    assert_array_equal(A.indptr, B.indptr)
+    assert_array_equal(A.indices, B.indices)
+    assert_array_equal(A.data, B.data)
+
+
+@settings(deadline=None)
+@given(product=products(), engine=engines)
+def test_rows(product, engine):
+    found, native = engine.rows(product), NativeEngine().rows(product)
+    assert_same(found, native)
+    assert found.has_canonical_format
+    assert_array_equal(engine.dense(product), native.toarray())
+    assert_array_equal(engine.nonzeros(product), np.diff(native.indptr))
+    assert_array_equal(engine.collisions(product), NativeEngine().collisions(product))
+
+
+@settings(deadline=None)
+@given(product=products(), engine=engines, data=st.data())
+def test_nearest(product, engine, data):
+    k = data.draw(st.integers(0, product.shape[1] - (product.own is not None)))
+    by_magnitude = data.draw(st.booleans())
+    if data.draw(st.booleans()):
+        product = signed(product)
+    found = engine.nearest(product, k, by_magnitude=by_magnitude)
+    native = NativeEngine().nearest(product, k, by_magnitude=by_magnitude)
+    assert_array_equal(found[0], native[0])
+    assert_array_equal(found[1], native[1])
+
+
+def signed(product):
+    """The same product with proximities of both signs, by a factor for each row."""
+    query = product.query
+    by_row = np.where(np.arange(query.n_rows) % 2, -1.0, 1.0)
+    if query.by_row is not None:
+        by_row = by_row * query.by_row
+    weighting = dataclasses.replace(query.weighting, by_sample=by_row)
+    return dataclasses.replace(product, query=dataclasses.replace(query, weighting=weighting))
+
+
+@settings(deadline=None)
+@given(product=products(), engine=engines)
+def test_sums(product, engine):
+    values = np.linspace(-1, 1, 3 * product.shape[1]).reshape(-1, 3)
+    native = NativeEngine()
+    found, expected = engine.sums(product, values), native.sums(product, values)
+    assert_allclose(found, expected, rtol=0, atol=1e-12)
+    close = 6e-5 if product.dtype == np.float32 else 1e-11
+    found, expected = engine.apply(product, values), native.apply(product, values)
+    assert_allclose(found, expected, rtol=0, atol=close)
+
+
+@pytest.mark.parametrize("leaves_per_tree", [3, 100, 5000])  # bitmaps, pulled values, masks
+@pytest.mark.parametrize("kinds", [("ones", "ones"), ("flags", "counts"), ("weights", "weights")])
+@pytest.mark.parametrize("n_trees", [20, 300])  # counters of 8 and 16 bits
+def test_several_parts(kinds, leaves_per_tree, n_trees, rng):
+    product = make_product(
+        rng, 300, 150_000, n_trees, kinds, leaves_per_tree=leaves_per_tree, dtype=np.float32
+    )
+    engine = GpuEngine()
+    assert_same(engine.rows(product), NativeEngine(8).rows(product))
+    for k in (10, 250):
+        found, native = engine.nearest(product, k), NativeEngine(8).nearest(product, k)
+        assert_array_equal(found[1], native[1])
+        assert_array_equal(found[0], native[0])
+
+
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("n_samples", [40, 1000, 70_000])
+def test_bitmaps_of_large_leaves(n_samples, own, rng):
+    known = {"own": rng.integers(0, n_samples, 200).astype(np.int32)} if own else {}
+    product = make_product(rng, 200, n_samples, 30, ("flags", "ones"), leaves_per_tree=5, **known)
+    engine = GpuEngine()
+    assert engine._on_device(product).has_large_leaves()
+    for k in (1, 10, 39):
+        found, native = engine.nearest(product, k), NativeEngine(8).nearest(product, k)
+        assert_array_equal(found[1], native[1])
+        assert_array_equal(found[0], native[0])
+
+
+def test_results_do_not_vary(rng):
+    product = make_product(rng, 2000, 20_000, 50, leaves_per_tree=200, dtype=np.float64)
+    engine, values = GpuEngine(), rng.normal(size=(20_000, 3))
+    first = engine.rows(product), engine.sums(product, values), engine.apply(product, values)
+    for _ in range(3):
+        assert_same(engine.rows(product), first[0])
+        assert_array_equal(engine.sums(product, values), first[1])
+        assert_array_equal(engine.apply(product, values), first[2])
+
+
+def test_limits(rng):
+    product = make_product(rng, 50, 500, 5, ("ones", "ones"))
+    with pytest.raises(TooManyEntriesError):
+        GpuEngine(max_bytes=100_000).rows(product, most_entries=1000)
+    with pytest.raises(MemoryError, match=r"One row of P can need .* of GPU memory"):
+        GpuEngine(max_bytes=100).rows(product)
+    done = []
+    GpuEngine(max_bytes=20_000).nearest(product, 3, done.append)
+    assert len(done) > 1
+    assert done[-1] == 50
+
+
+def test_a_proximity_that_is_too_large():
+    leaves = np.zeros((3, 1), dtype=int)
+
+    def huge(samples, forest):
+        return np.full(samples.leaf.shape, 1e30)
+
+    known = {"weight_scheme": huge, "dtype": np.float32}
+    with pytest.raises(OverflowError, match=r"too large for float32; use dtype=np\.float64"):
+        ForestProximity.from_leaves(leaves, engine="gpu", **known).proximity()
+
+
+SCHEMES = ["uniform", "kerf", "gap", "oob", "oob_separable", "boosted"]
+
+
+@pytest.fixture(scope="module")
+def leaves():
+    rng = np.random.default_rng(5)
+    return {
+        "leaves": rng.integers(0, 40, (900, 30)),
+        "in_bag": rng.integers(0, 3, (900, 30)),
+        "tree_weights": np.arange(1, 31),
+    }
+
+
+@pytest.mark.parametrize("symmetrize", [False, True])
+@pytest.mark.parametrize("diagonal", ["scheme", "one"])
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_every_scheme_and_method(scheme, diagonal, symmetrize, leaves):
+    known = {"weight_scheme": scheme, "diagonal": diagonal, "symmetrize": symmetrize, **leaves}
+    gpu = ForestProximity.from_leaves(engine="gpu", **known)
+    native = ForestProximity.from_leaves(engine="native", **known)
+    values = np.arange(900.0)
+    for X in (None, leaves["leaves"][:70]):
+        assert_same(gpu.proximity(X), native.proximity(X))
+        assert_array_equal(gpu.proximity(X, dense=True), native.proximity(X, dense=True))
+        for found, expected in zip(gpu.kneighbors(X, 7), native.kneighbors(X, 7), strict=True):
+            assert_array_equal(found, expected)
+        assert_allclose(gpu.weighted_sums(values, X), native.weighted_sums(values, X), rtol=1e-5)
+        assert_same(gpu.proximity_to([3, 5], X), native.proximity_to([3, 5], X))
+        blocks = zip(gpu.iter_proximity(X), native.iter_proximity(X), strict=True)
+        for (rows, found), (same_rows, expected) in blocks:
+            assert rows == same_rows
+            assert_same(found, expected)
+        if scheme != "oob":
+            close = {"rtol": 1e-5, "atol": 1e-8}
+            assert_allclose(gpu.operator(X) @ values, native.operator(X) @ values, **close)
+    assert gpu.forecast().nonzeros == native.forecast().nonzeros
+    assert "gpu, " in str(gpu.forecast())
+
+
+def test_signed_contributions(iris):
+    X, y = iris
+    model = GradientBoostingClassifier(n_estimators=20, random_state=0).fit(X[:100], y[:100])
+    fits = [
+        ForestProximity(model, "gradient", engine=e).fit(X[:100], y[:100])
+        for e in ("gpu", "native")
+    ]
+    assert_same(*(prox.proximity() for prox in fits))
+    gpu, native = (prox.kneighbors(X, 9, by="magnitude") for prox in fits)
+    assert_array_equal(gpu[0], native[0])
+    assert_array_equal(gpu[1], native[1])
+
+
+@pytest.fixture(scope="module")
+def many_rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 8)).astype(np.float32)
+    X[rng.random(X.shape) < 0.01] = np.nan
+    y = (np.nan_to_num(X[:, 0]) + np.nan_to_num(X[:, 1]) ** 2 > 1).astype(int)
+    return RandomForestClassifier(20, random_state=0, n_jobs=-1).fit(X, y), X, y
+
+
+def test_routing_on_the_device(many_rows):
+    import cupy
+
+    forest, X, y = many_rows
+    for kind in (np.asarray, cupy.asarray):  # training and new samples, in main memory and not
+        fits = [
+            ForestProximity(forest, engine=e, n_jobs=8).fit(x(X), y)
+            for e, x in (("gpu", kind), ("native", np.asarray))
+        ]
+        assert_array_equal(fits[0]._samples.leaf, fits[1]._samples.leaf)
+        gpu, native = fits[0].kneighbors(kind(X[:15_000])), fits[1].kneighbors(X[:15_000])
+        assert_array_equal(gpu[0], native[0])
+        assert_array_equal(gpu[1], native[1])
+        assert fits[0].kneighbors(kind(X[:5]))[1].tolist() == gpu[1][:5].tolist()
+    with pytest.raises(ValueError, match="features"):
+        fits[0].kneighbors(cupy.asarray(X[:, :3]))
+
+
+def test_results_on_the_device(many_rows):
+    import cupy
+    from cupyx.scipy.sparse import csr_matrix
+
+    forest, X, y = many_rows
+    known = {"weight_scheme": "kerf", "n_jobs": 8}
+    native = ForestProximity(forest, **known, engine="native").fit(X, y)
+    prox = ForestProximity(forest, **known, engine=GpuEngine(output="cupy")).fit(X, y)
+    P = prox.proximity(X[:3000])
+    assert isinstance(P, csr_matrix)
+    assert_same(P.get(), native.proximity(X[:3000]))
+    assert isinstance(prox.proximity(X[:30], dense=True), cupy.ndarray)
+    similarity, samples = prox.kneighbors(cupy.asarray(X[:3000]), 4)
+    assert isinstance(samples, cupy.ndarray)
+    assert_array_equal(samples.get(), native.kneighbors(X[:3000], 4)[1])
+    assert_array_equal(np.from_dlpack(cupy.asnumpy(similarity)), native.kneighbors(X[:3000], 4)[0])
+    torch = pytest.importorskip("torch")
+    assert torch.from_dlpack(similarity).device.type == "cuda"
+    _, block = next(prox.iter_proximity(X[:100]))
+    assert isinstance(block, csr_matrix)
+    # Tasks and products with vectors get results in main memory.
+    assert isinstance(prox.weighted_average(y.astype(float), X[:50]), np.ndarray)
+    assert isinstance(prox.operator() @ np.ones(len(X)), np.ndarray)
+    assert len(find_label_errors(prox, y).frame()) == len(find_label_errors(native, y).frame())
+
+
+def test_an_index_is_copied_once_and_never_pickled(leaves):
+    prox = ForestProximity.from_leaves(engine="gpu", **leaves)
+    product = Inside.of(prox).product()
+    engine = GpuEngine()
+    assert product.index.prepared(engine) is product.index.prepared(GpuEngine())
+    first, again = (engine._on_device(Inside.of(prox).product()) for _ in range(2))
+    assert first.columns is again.columns
+    other = pickle.loads(pickle.dumps(prox))
+    assert_same(other.proximity(), prox.proximity())
+    assert_same(copy.deepcopy(prox).proximity(), prox.proximity())
+
+
+def test_added_samples_and_saved_kernels(tmp_path, leaves):
+    known = {"weight_scheme": "kerf", "engine": "gpu"}
+    prox = ForestProximity.from_leaves(leaves["leaves"][:500], **known)
+    prox.extend(leaves["leaves"][500:])  # two parts
+    whole = ForestProximity.from_leaves(leaves["leaves"], weight_scheme="kerf", engine="native")
+    seen = prox.kneighbors(n_neighbors=5)[1]
+    assert_array_equal(seen, prox.set_params(engine="native").kneighbors(n_neighbors=5)[1])
+    whole.save(tmp_path / "kernel")
+    loaded = ForestProximity.load(tmp_path / "kernel").set_params(engine="gpu")
+    assert_same(loaded.proximity(), whole.proximity())
+
+
+def test_auto_takes_the_device_for_large_work(rng, monkeypatch):
+    product = make_product(rng, 300, 3000, 20, ("ones", "ones"), leaves_per_tree=10)
+    assert "too few for a GPU" in AutoEngine(2).describe(product)
+    monkeypatch.setattr("leafkernel.engines.auto._LARGE_WORK", 1000)
+    assert AutoEngine(2).describe(product).startswith("gpu, ")
+    assert_same(AutoEngine(2).rows(product), NativeEngine().rows(product))
+    assert_array_equal(AutoEngine(2).nearest(product, 4)[1], NativeEngine().nearest(product, 4)[1])
