@@ -132,6 +132,7 @@ def test_limits(rng):
     with pytest.raises(MemoryError, match=r"One row of P can need .* of GPU memory"):
         GpuEngine(max_bytes=100).rows(product)
     done = []
+    product = make_product(rng, 50, 500, 5)
     GpuEngine(max_bytes=20_000).nearest(product, 3, done.append)
     assert len(done) > 1
     assert done[-1] == 50
@@ -250,7 +251,7 @@ def test_results_on_the_device(many_rows):
     # Tasks and products with vectors get results in main memory.
     assert isinstance(prox.weighted_average(y.astype(float), X[:50]), np.ndarray)
     assert isinstance(prox.operator() @ np.ones(len(X)), np.ndarray)
-    assert len(find_label_errors(prox, y).frame()) == len(find_label_errors(native, y).frame())
+    assert len(find_label_errors(prox, y).rows) == len(find_label_errors(native, y).rows)
 
 
 def test_an_index_is_copied_once_and_never_pickled(leaves):

@@ -15,13 +15,14 @@ import numpy.typing as npt
 from scipy.sparse import issparse
 
 import leafkernel._native as core
+from leafkernel._state import FieldsState
 from leafkernel.forests._base import Array
 from leafkernel.forests._trees import TreeArrays
 from leafkernel.weighting import leaf_id_type
 
 
 @dataclass(frozen=True)
-class RouteTable:
+class RouteTable(FieldsState):
     """All nodes of a forest, in the format of ``cpp/include/leafkernel/route.hpp``.
 
     Attributes

@@ -120,8 +120,8 @@ class _TreesOfSklearn(FittedForest):
         probe = np.zeros((1, X.shape[1]), dtype=np.float32)
         self.validate(probe)  # raises an error if the number of features is wrong
         X = X.astype(np.float32)
-        if not bool(abs(X).max() <= np.finfo(np.float32).max):  # NaN or infinity
-            X = self.validate(X.get())
+        if X.shape[0] and not bool(abs(X).max() <= np.finfo(np.float32).max):  # NaN or infinity
+            self.validate(X.get())
         return X
 
     @abstractmethod

@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from leafkernel.engines.gpu._device import attribute, c_name, kernel, load_cupy
+from leafkernel.engines.gpu._query import DeviceQuery
+from leafkernel.engines.gpu._routing import known_on_device
 from leafkernel.leaf_index import LeafIndex
 
 #: Samples per part. A member of a leaf then takes two bytes.
@@ -106,11 +108,12 @@ class DeviceIndex:
         part_size = part_size or default_part_size(n)
         n_parts = max(1, -(-n // part_size))
         sample_at = cupy.asarray(index.sample_at)
-        samples = sample_at[cupy.asarray(index.members)]
-        offsets = cupy.asarray(index.offsets)
-        weights = None if index.weights is None else cupy.asarray(index.weights)
-        if n_parts > 1:
-            leaf = cupy.searchsorted(offsets[1:], cupy.arange(len(samples)), side="right")
+        samples, leaf, weights = _entries(index, sample_at)
+        if leaf is None:  # in the order of leaves already
+            offsets = cupy.asarray(index.offsets)
+            if n_parts > 1:
+                leaf = cupy.searchsorted(offsets[1:], cupy.arange(len(samples)), side="right")
+        if leaf is not None:
             key = samples // np.int32(part_size) * np.int64(n_leaves) + leaf
             del leaf
             counts = cupy.bincount(key, minlength=n_parts * n_leaves)
@@ -254,6 +257,24 @@ class DeviceIndex:
             "MEMBER_WEIGHTS": int(weights is not None),
             "MemberWeight": "float" if weights is None else c_name(weights.dtype),
         }
+
+
+def _entries(index: LeafIndex, sample_at: Any) -> tuple[Any, Any, Any]:
+    """Return the sample, the leaf and the weight of each member, on the device.
+
+    Leaves that are on the device already are not copied again. Otherwise the members come in the
+    order of leaves, and no leaves are returned.
+    """
+    cupy, rows = load_cupy(), index.rows
+    if rows is not None and known_on_device(rows.incidence.columns) is not None:
+        found = DeviceQuery.of(rows)
+        n_groups = found.columns.shape[1]
+        entry = cupy.flatnonzero(found.columns >= 0)
+        weights = None if found.weights is None else found.weights.ravel()[entry]
+        samples = (entry // n_groups).astype(np.int32)
+        return samples, found.columns.ravel()[entry], weights
+    weights = None if index.weights is None else cupy.asarray(index.weights)
+    return sample_at[cupy.asarray(index.members)], None, weights
 
 
 def _padded(members: Any) -> Any:

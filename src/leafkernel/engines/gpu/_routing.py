@@ -34,7 +34,7 @@ def route(table: RouteTable, X: Any) -> npt.NDArray[Any] | None:
     if X.shape[0]:
         _route(cupy, table, cupy.ascontiguousarray(cupy.asarray(X)), leaves)
     found: npt.NDArray[Any] = cupy.asnumpy(leaves)
-    _LAST[:] = [(weakref.ref(found), leaves)]
+    _LAST[:] = [(weakref.ref(found, lambda _: _LAST.clear()), leaves)]
     return found
 
 

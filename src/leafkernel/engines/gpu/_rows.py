@@ -16,7 +16,7 @@ from leafkernel.engines.gpu._query import DeviceQuery
 from leafkernel.product import Product
 
 #: Blocks take milliseconds, so that Ctrl-C and progress work between them.
-_MOST_COLLISIONS = 2**33
+_MOST_COLLISIONS = 2**32
 _FOUND_ZERO, _FOUND_INFINITY, _FOUND_PENDING = 1, 2, 4
 #: Bitmaps use at most this share of the free memory.
 _BITMAP_SHARE = 0.3
@@ -24,9 +24,9 @@ _BITMAP_SHARE = 0.3
 _BLOCKS_PER_UNIT = 3
 _FILL_THREADS = 512
 #: The same for sums of weights, with the parts of a chunk and the masks of entries and trees.
-_BLOCKS_WITH_MASKS = 2
-_PARTS_WITH_MASKS = 4
-_MASK_WORDS = 12 * 1024
+_BLOCKS_WITH_MASKS = 3
+_PARTS_WITH_MASKS = 2
+_MASK_WORDS = 8 * 1024
 #: Limits for bitmaps: bits of a count, share of the samples in a leaf, rows between two reports.
 _MOST_PLANES = 12
 _LARGE_LEAF = 0.01
@@ -163,7 +163,7 @@ class DeviceProduct:
         entry_bytes = 4 + self.dtype.itemsize
         n_all = int(bounds.sum()) + (math.prod(self.shape) if dense else 0)
         room = budget or usable_bytes()
-        most = min(room // entry_bytes, _MOST_COLLISIONS)
+        most = min(room // (2 * entry_bytes), _MOST_COLLISIONS)
         if n_all <= most:
             if n_rows:
                 yield self._block(0, n_rows, bounds, counter_bits, parts)

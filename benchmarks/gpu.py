@@ -1,0 +1,260 @@
+"""Measure the GPU engine, and write the results to ``benchmarks/gpu.json``.
+
+    python benchmarks/gpu.py --data-dir DIR [--only kernels] [--forestgeom]
+
+Needs CuPy and an NVIDIA GPU. Times are medians of repeated calls after a first one, and the GPU is
+synchronized before and after each. ``--forestgeom`` compares with forestgeom, which takes a minute.
+Show the tables of the page with ``python benchmarks/gpu.py --show``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import resource
+import time
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE / "gpu.json"
+SCHEMES = ("uniform", "gap", "kerf", "oob")
+STEPS = ("kernels", "boosted", "whole", "many")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data-dir", type=Path)
+    parser.add_argument("--only", nargs="*", default=STEPS, choices=STEPS)
+    parser.add_argument("--forestgeom", action="store_true")
+    parser.add_argument("--many-rows", type=int, default=10_000_000)
+    parser.add_argument("--n-jobs", type=int, default=16)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--show", action="store_true")
+    options = parser.parse_args()
+    if options.show:
+        print(tables(json.loads(options.out.read_text())))
+        return
+    results = json.loads(options.out.read_text()) if options.out.exists() else {}
+    results["machine"] = machine(options.n_jobs)
+    for step in options.only:
+        results[step] = globals()[f"measure_{step}"](options)
+        options.out.write_text(json.dumps(results, indent=1) + "\n")
+        print(step, json.dumps(results[step]), flush=True)
+
+
+def machine(n_jobs):
+    import cupy
+
+    import leafkernel
+
+    properties = cupy.cuda.runtime.getDeviceProperties(0)
+    return {
+        "gpu": properties["name"].decode(),
+        "cupy": cupy.__version__,
+        "cuda": cupy.cuda.runtime.runtimeGetVersion(),
+        "python": platform.python_version(),
+        "leafkernel": leafkernel.__version__,
+        "threads": n_jobs,
+    }
+
+
+def covertype(options, n_rows):
+    data = np.load(options.data_dir / "covtype.npz")
+    order = np.random.default_rng(0).permutation(len(data["y"]))[:n_rows]
+    return data["X"].astype(np.float32)[order], data["y"][order]
+
+
+def grown(options, X, y, **params):
+    from sklearn.ensemble import RandomForestClassifier
+
+    return RandomForestClassifier(100, n_jobs=options.n_jobs, random_state=0, **params).fit(X, y)
+
+
+def timed(run, repeats=7):
+    """Return the median time of a call, in milliseconds. The first call is not counted."""
+    import cupy
+
+    synchronize = cupy.cuda.Device().synchronize
+    run()
+    took = []
+    for _ in range(repeats):
+        synchronize()
+        begin = time.perf_counter()
+        result = run()
+        synchronize()
+        took.append(1e3 * (time.perf_counter() - begin))
+        del result
+    return float(np.median(took))
+
+
+def bandwidth():
+    """Return the bytes per millisecond that the GPU writes."""
+    import cupy
+
+    block = cupy.empty(2**30, np.float32)
+    return block.nbytes / timed(lambda: block.fill(1.0))
+
+
+def measure_kernels(options):
+    """Full CSR rows and neighbors, from an index that is on the GPU."""
+    import cupy
+    from cupyx.scipy import sparse
+
+    from leafkernel import ForestProximity
+    from leafkernel.engines import NativeEngine
+    from leafkernel.engines.gpu import GpuEngine
+    from leafkernel.inside import Inside
+
+    found, engine = [], GpuEngine(output="cupy")
+    per_ms = bandwidth()
+    for n_rows in (65_536, 262_144):
+        X, y = covertype(options, n_rows)
+        forest = grown(options, X, y)
+        for scheme in SCHEMES:
+            prox = ForestProximity(forest, scheme, n_jobs=options.n_jobs).fit(X, y)
+            product = Inside.of(prox).product()
+            P = engine.rows(product)
+            record = {
+                "rows": n_rows,
+                "scheme": scheme,
+                "nonzeros": int(P.nnz),
+                "csr_ms": timed(lambda: engine.rows(product)),
+                "nearest_ms": timed(lambda: engine.nearest(product, 10)),
+                "write_ms": int(P.data.nbytes + P.indices.nbytes) / per_ms,
+                "native_nearest_ms": timed(
+                    lambda: NativeEngine(options.n_jobs).nearest(product, 10), 1
+                ),
+            }
+            del P
+            if n_rows == 65_536 and scheme in ("uniform", "kerf"):
+                Q = sparse.csr_matrix(prox.query_map())
+                transposed = sparse.csr_matrix(Q.T)
+                record["cusparse_ms"] = timed(lambda: Q @ transposed, 2)
+                del Q, transposed
+            found.append(record)
+            print(record, flush=True)
+            cupy.get_default_memory_pool().free_all_blocks()
+    return found
+
+
+def measure_boosted(options):
+    """Neighbors under LightGBM, whose leaves are large."""
+    import lightgbm
+
+    from leafkernel import ForestProximity
+    from leafkernel.engines.gpu import GpuEngine
+
+    found = []
+    for n_rows in (65_536, 262_144):
+        X, y = covertype(options, n_rows)
+        model = lightgbm.LGBMClassifier(n_estimators=100, num_leaves=31, verbose=-1).fit(X, y == 2)
+        for scheme in ("uniform", "boosted"):
+            if scheme == "boosted" and n_rows > 65_536:
+                continue
+            engine = GpuEngine()
+            prox = ForestProximity(model, scheme, engine=engine, n_jobs=options.n_jobs)
+            prox.fit(X, y == 2)
+            took = timed(prox.kneighbors, 3)
+            found.append({"rows": n_rows, "scheme": scheme, "nearest_ms": took})
+            print(found[-1], flush=True)
+    return found
+
+
+def measure_whole(options):
+    """From a fitted forest and X in main memory to the answer there, or to P on the GPU."""
+    import cupy
+
+    from leafkernel import ForestProximity
+    from leafkernel.engines.gpu import GpuEngine
+
+    X, y = covertype(options, 522_910)
+    forest = grown(options, X, y)
+
+    def neighbors(engine):
+        begin = time.perf_counter()
+        prox = ForestProximity(forest, "gap", engine=engine, n_jobs=options.n_jobs).fit(X, y)
+        fitted = time.perf_counter()
+        prox.kneighbors(n_neighbors=50)
+        end = time.perf_counter()
+        return [fitted - begin, end - fitted]
+
+    record = {"rows": len(X), "gpu_first_s": neighbors("gpu")}
+    record["gpu_s"] = np.median([neighbors("gpu") for _ in range(3)], axis=0).tolist()
+    record["native_s"] = np.median([neighbors("native") for _ in range(2)], axis=0).tolist()
+    print(record, flush=True)
+    X, y = covertype(options, 262_144)
+    forest = grown(options, X, y)
+
+    def matrix():
+        engine = GpuEngine(output="cupy")
+        prox = ForestProximity(forest, "kerf", engine=engine, n_jobs=options.n_jobs).fit(X, y)
+        return prox.proximity()
+
+    cupy.get_default_memory_pool().free_all_blocks()
+    record["kerf_matrix_s"] = timed(matrix, 3) / 1e3
+    print(record, flush=True)
+    if options.forestgeom:
+        from rivals.forestgeom_ import start
+
+        run = start({"scheme": "kerf"}, forest, X, y, options.n_jobs)
+        begin = time.perf_counter()
+        run()
+        record["forestgeom_kerf_s"] = time.perf_counter() - begin
+    return record
+
+
+def measure_many(options):
+    """RF-GAP neighbors of many rows that resemble HIGGS."""
+    import cupy
+
+    from leafkernel import ForestProximity
+
+    from datasets import higgs_like
+
+    n_rows = options.many_rows
+    begin = time.perf_counter()
+    X, y = higgs_like(n_rows)
+    X = X.astype(np.float32)
+    forest = grown(options, X, y, max_samples=60_000)
+    record = {"rows": n_rows, "grow_s": time.perf_counter() - begin}
+    print(record, flush=True)
+    begin = time.perf_counter()
+    prox = ForestProximity(forest, "gap", engine="gpu", n_jobs=options.n_jobs).fit(X, y)
+    record["fit_s"] = time.perf_counter() - begin
+    print(record, flush=True)
+    begin = time.perf_counter()
+    prox.kneighbors(n_neighbors=30)
+    record["nearest_s"] = time.perf_counter() - begin
+    record["gpu_bytes"] = int(cupy.get_default_memory_pool().total_bytes())
+    record["process_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return record
+
+
+def tables(results):
+    """Return the tables of the page on GPUs."""
+    lines = []
+    for title, key in (("all of P as CSR", "csr_ms"), ("ten nearest", "nearest_ms")):
+        lines += [
+            f"{title}, ms",
+            "",
+            "| rows | scheme | nonzeros | GPU | write P | 16 cores | cuSPARSE |",
+        ]
+        lines += ["| --- " * 7 + "|"]
+        for r in results["kernels"]:
+            native = f"{r['native_nearest_ms']:.0f}" if key == "nearest_ms" else "-"
+            rival = f"{r['cusparse_ms']:.0f}" if "cusparse_ms" in r and key == "csr_ms" else "-"
+            lines.append(
+                f"| {r['rows']:,} | {r['scheme']} | {r['nonzeros']:,} | {r[key]:.1f} | "
+                f"{r['write_ms']:.2f} | {native} | {rival} |"
+            )
+        lines.append("")
+    return "\n".join(
+        lines + [json.dumps(results[k]) for k in ("boosted", "whole", "many") if k in results]
+    )
+
+
+if __name__ == "__main__":
+    main()
