@@ -4,7 +4,7 @@
 
 Needs CuPy and an NVIDIA GPU. Times are medians of repeated calls after a first one, and the GPU is
 synchronized before and after each. ``--forestgeom`` compares with forestgeom, which takes a minute.
-Show the tables of the page with ``python benchmarks/gpu.py --show``.
+``python benchmarks/gpu_page.py`` writes the tables of docs/gpu.md from the results.
 """
 
 from __future__ import annotations
@@ -14,9 +14,22 @@ import json
 import platform
 import resource
 import time
+from functools import partial
+from operator import matmul
 from pathlib import Path
 
+import cupy
+import lightgbm
 import numpy as np
+from cupyx.scipy import sparse
+from datasets import higgs_like
+from sklearn.ensemble import RandomForestClassifier
+
+import leafkernel
+from leafkernel import ForestProximity
+from leafkernel.engines import NativeEngine
+from leafkernel.engines.gpu import GpuEngine
+from leafkernel.inside import Inside
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "gpu.json"
@@ -32,11 +45,7 @@ def main():
     parser.add_argument("--many-rows", type=int, default=10_000_000)
     parser.add_argument("--n-jobs", type=int, default=16)
     parser.add_argument("--out", type=Path, default=RESULTS)
-    parser.add_argument("--show", action="store_true")
     options = parser.parse_args()
-    if options.show:
-        print(tables(json.loads(options.out.read_text())))
-        return
     results = json.loads(options.out.read_text()) if options.out.exists() else {}
     results["machine"] = machine(options.n_jobs)
     for step in options.only:
@@ -46,10 +55,6 @@ def main():
 
 
 def machine(n_jobs):
-    import cupy
-
-    import leafkernel
-
     properties = cupy.cuda.runtime.getDeviceProperties(0)
     return {
         "gpu": properties["name"].decode(),
@@ -68,15 +73,11 @@ def covertype(options, n_rows):
 
 
 def grown(options, X, y, **params):
-    from sklearn.ensemble import RandomForestClassifier
-
     return RandomForestClassifier(100, n_jobs=options.n_jobs, random_state=0, **params).fit(X, y)
 
 
 def timed(run, repeats=7):
     """Return the median time of a call, in milliseconds. The first call is not counted."""
-    import cupy
-
     synchronize = cupy.cuda.Device().synchronize
     run()
     took = []
@@ -90,26 +91,9 @@ def timed(run, repeats=7):
     return float(np.median(took))
 
 
-def bandwidth():
-    """Return the bytes per millisecond that the GPU writes."""
-    import cupy
-
-    block = cupy.empty(2**30, np.float32)
-    return block.nbytes / timed(lambda: block.fill(1.0))
-
-
 def measure_kernels(options):
     """Full CSR rows and neighbors, from an index that is on the GPU."""
-    import cupy
-    from cupyx.scipy import sparse
-
-    from leafkernel import ForestProximity
-    from leafkernel.engines import NativeEngine
-    from leafkernel.engines.gpu import GpuEngine
-    from leafkernel.inside import Inside
-
     found, engine = [], GpuEngine(output="cupy")
-    per_ms = bandwidth()
     for n_rows in (65_536, 262_144):
         X, y = covertype(options, n_rows)
         forest = grown(options, X, y)
@@ -121,18 +105,17 @@ def measure_kernels(options):
                 "rows": n_rows,
                 "scheme": scheme,
                 "nonzeros": int(P.nnz),
-                "csr_ms": timed(lambda: engine.rows(product)),
-                "nearest_ms": timed(lambda: engine.nearest(product, 10)),
-                "write_ms": int(P.data.nbytes + P.indices.nbytes) / per_ms,
+                "csr_ms": timed(partial(engine.rows, product)),
+                "nearest_ms": timed(partial(engine.nearest, product, 10)),
                 "native_nearest_ms": timed(
-                    lambda: NativeEngine(options.n_jobs).nearest(product, 10), 1
+                    partial(NativeEngine(options.n_jobs).nearest, product, 10), 1
                 ),
             }
             del P
             if n_rows == 65_536 and scheme in ("uniform", "kerf"):
                 Q = sparse.csr_matrix(prox.query_map())
                 transposed = sparse.csr_matrix(Q.T)
-                record["cusparse_ms"] = timed(lambda: Q @ transposed, 2)
+                record["cusparse_ms"] = timed(partial(matmul, Q, transposed), 2)
                 del Q, transposed
             found.append(record)
             print(record, flush=True)
@@ -142,11 +125,6 @@ def measure_kernels(options):
 
 def measure_boosted(options):
     """Neighbors under LightGBM, whose leaves are large."""
-    import lightgbm
-
-    from leafkernel import ForestProximity
-    from leafkernel.engines.gpu import GpuEngine
-
     found = []
     for n_rows in (65_536, 262_144):
         X, y = covertype(options, n_rows)
@@ -165,11 +143,6 @@ def measure_boosted(options):
 
 def measure_whole(options):
     """From a fitted forest and X in main memory to the answer there, or to P on the GPU."""
-    import cupy
-
-    from leafkernel import ForestProximity
-    from leafkernel.engines.gpu import GpuEngine
-
     X, y = covertype(options, 522_910)
     forest = grown(options, X, y)
 
@@ -197,7 +170,7 @@ def measure_whole(options):
     record["kerf_matrix_s"] = timed(matrix, 3) / 1e3
     print(record, flush=True)
     if options.forestgeom:
-        from rivals.forestgeom_ import start
+        from rivals.forestgeom_ import start  # noqa: PLC0415 - not everyone has forestgeom
 
         run = start({"scheme": "kerf"}, forest, X, y, options.n_jobs)
         begin = time.perf_counter()
@@ -208,12 +181,6 @@ def measure_whole(options):
 
 def measure_many(options):
     """RF-GAP neighbors of many rows that resemble HIGGS."""
-    import cupy
-
-    from leafkernel import ForestProximity
-
-    from datasets import higgs_like
-
     n_rows = options.many_rows
     begin = time.perf_counter()
     X, y = higgs_like(n_rows)
@@ -231,29 +198,6 @@ def measure_many(options):
     record["gpu_bytes"] = int(cupy.get_default_memory_pool().total_bytes())
     record["process_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return record
-
-
-def tables(results):
-    """Return the tables of the page on GPUs."""
-    lines = []
-    for title, key in (("all of P as CSR", "csr_ms"), ("ten nearest", "nearest_ms")):
-        lines += [
-            f"{title}, ms",
-            "",
-            "| rows | scheme | nonzeros | GPU | write P | 16 cores | cuSPARSE |",
-        ]
-        lines += ["| --- " * 7 + "|"]
-        for r in results["kernels"]:
-            native = f"{r['native_nearest_ms']:.0f}" if key == "nearest_ms" else "-"
-            rival = f"{r['cusparse_ms']:.0f}" if "cusparse_ms" in r and key == "csr_ms" else "-"
-            lines.append(
-                f"| {r['rows']:,} | {r['scheme']} | {r['nonzeros']:,} | {r[key]:.1f} | "
-                f"{r['write_ms']:.2f} | {native} | {rival} |"
-            )
-        lines.append("")
-    return "\n".join(
-        lines + [json.dumps(results[k]) for k in ("boosted", "whole", "many") if k in results]
-    )
 
 
 if __name__ == "__main__":

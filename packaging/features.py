@@ -100,6 +100,14 @@ def save(folder):
     ForestProximity.load(folder / "saved").kneighbors(X[:3], 2)
 
 
+def use_gpu(_folder):
+    try:
+        ForestProximity(FOREST, "kerf", engine="gpu").fit(X, y).proximity()
+    except RuntimeError as error:
+        if "needs an NVIDIA GPU and its driver" not in str(error):
+            raise
+
+
 # For each extra: packages of it, each with a function that needs it.
 FEATURES = {
     "boosting": [
@@ -124,6 +132,7 @@ FEATURES = {
     "cli": [("typer", run_command), ("pyarrow", write_parquet), ("pandas", make_frame)],
     "plot": [("matplotlib", draw)],
     "dask": [("dask", use_dask)],
+    "gpu": [("cupy", use_gpu)],
     "progress": [("tqdm", show_progress)],
     "save": [("skops", save)],
 }

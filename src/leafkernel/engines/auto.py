@@ -50,7 +50,8 @@ class AutoEngine:
         some = native.collisions(product.take(rows[rows >= 0]))
         work = float(some.mean()) * n_rows if len(some) else 0.0
         if work < _LARGE_WORK:
-            reason = f"about {work:.1g} leaf collisions are too few for a GPU"
+            rounded = float(f"{work:.2g}")
+            reason = f"about {rounded:,.0f} leaf collisions are too few for a GPU"
             return replace(native, reason=reason)
         gpu = import_module("leafkernel.engines.gpu")
         problem = gpu.gpu_problem()

@@ -1,0 +1,98 @@
+"""Write the tables of docs/gpu.md from ``benchmarks/gpu.json``.
+
+python benchmarks/gpu_page.py
+"""
+
+import json
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE / "gpu.json"
+PAGE = HERE.parent / "docs" / "gpu.md"
+BYTES_PER_MS = 4.8e9  # of the memory of an H200, by its data sheet
+BEGIN, END = "<!-- measured -->\n\n", "\n\n<!-- end -->"
+
+
+def main():
+    before, _, after = split(PAGE.read_text())
+    PAGE.write_text(before + tables(json.loads(RESULTS.read_text())) + after)
+
+
+def split(page):
+    """Return the text before the tables, the tables, and the text after them."""
+    before, measured, rest = page.partition(BEGIN)
+    inside, end, after = rest.partition(END)
+    return before + measured, inside, end + after
+
+
+def bound(record):
+    """Return the milliseconds to write P once: 8 bytes for each entry."""
+    return 8 * record["nonzeros"] / BYTES_PER_MS
+
+
+def table(names, rows):
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in [names, ["---"] * len(names), *rows])
+
+
+def tables(results):
+    """Return the tables of the page."""
+    names = ["rows", "scheme", "nonzeros of P", "all of P", "ten nearest", "bound"]
+    names += ["all of P / bound", "ten nearest, 16 cores", "cores / GPU"]
+    kernels = [
+        [
+            f"{r['rows']:,}",
+            r["scheme"],
+            f"{r['nonzeros']:,}",
+            f"{r['csr_ms']:.1f} ms",
+            f"{r['nearest_ms']:.1f} ms",
+            f"{bound(r):.2f} ms",
+            f"{r['csr_ms'] / bound(r):.0f}",
+            f"{r['native_nearest_ms']:.0f} ms",
+            f"**{r['native_nearest_ms'] / r['nearest_ms']:.0f}**",
+        ]
+        for r in results["kernels"]
+    ]
+    cusparse = [
+        [
+            f"{r['rows']:,}",
+            r["scheme"],
+            f"{r['csr_ms']:.1f} ms",
+            f"{r['cusparse_ms']:.1f} ms",
+            f"**{r['cusparse_ms'] / r['csr_ms']:.1f}**",
+        ]
+        for r in results["kernels"]
+        if "cusparse_ms" in r
+    ]
+    boosted = [
+        [f"{r['rows']:,}", r["scheme"], f"{r['nearest_ms']:.0f} ms"] for r in results["boosted"]
+    ]
+    return "\n\n".join(
+        [
+            table(names, kernels),
+            table(["rows", "scheme", "all of P", "cuSPARSE", "cuSPARSE / GPU"], cusparse),
+            table(["rows", "scheme", "ten nearest"], boosted),
+            table(["work", "time"], list(whole(results["whole"], results["many"]))),
+        ]
+    )
+
+
+def whole(record, many):
+    """Yield the lines of the work that starts and ends in main memory."""
+    places = {"GPU": "gpu_s", "GPU, first call": "gpu_first_s", "16 cores": "native_s"}
+    for place, key in places.items():
+        work = f"{record['rows']:,} rows, `gap`, 50 nearest of all rows, {place}"
+        yield [work, seconds(*record[key])]
+    ours, theirs = record["kerf_matrix_s"], record["forestgeom_kerf_s"]
+    yield ["262,144 rows, `kerf`, X in main memory to P on the GPU", f"{ours:.2f} s"]
+    ratio = f"{theirs:.0f} s (**{theirs / ours:.0f}** times)"
+    yield ["the same with forestgeom, P in main memory", ratio]
+    work = f"{many['rows']:,} rows like HIGGS, `gap`, 30 nearest of all rows"
+    yield [work, seconds(many["fit_s"], many["nearest_s"])]
+
+
+def seconds(fit, query):
+    return f"{fit + query:.2g} s (fit {fit:.2g} s)"
+
+
+if __name__ == "__main__":
+    main()
