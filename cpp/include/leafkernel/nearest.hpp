@@ -79,14 +79,15 @@ void nearest(Product product, Offset k, bool by_magnitude, Value* values, std::i
     const Monitor quiet = [&](Offset) {
         if (monitor) monitor(0);
     };
-    const auto plan = detail::NearestPlan::of<Value>(product, k, loop, n_threads, quiet);
+    auto plan = detail::NearestPlan::of<Value>(product, k, loop, n_threads, quiet);
     const auto n_rows = static_cast<Offset>(product.row_order.size());
     std::vector<Offset> late;
     if (plan.levels) {
         late =
             nearest_by_bounds(product, *plan.levels, k, plan.most, values, samples, n_threads, monitor);
         if (late.empty()) return;
-        product.row_order = late;
+        product.row_order = late;  // too few rows do not pay for bitmaps
+        plan.by_planes = plan.planes.cost(product) < detail::cost_by_lists(product);
     }
     const Offset n_done = n_rows - static_cast<Offset>(product.row_order.size());
     const Monitor watch = [&](Offset done) {

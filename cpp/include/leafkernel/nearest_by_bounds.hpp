@@ -69,8 +69,8 @@ private:
     static bool larger(const Candidate& a, const Candidate& b) { return a.sum > b.sum; }
 
     // Measured times, in nanoseconds.
-    static constexpr double of_row = 4000, of_step = 20, of_member = 4, of_look = 2500,
-                            of_candidate = 20;
+    static constexpr double of_row = 5000, of_step = 15, of_member = 3, of_look = 2000,
+                            of_candidate = 10;
 
     bool find_candidates(Offset row, double most) {
         const auto& query = product_.query;
@@ -82,8 +82,7 @@ private:
         if (factor_ == 0.0) return true;
         steps_.find(row);
         spent_ = of_row + of_step * static_cast<double>(steps_.size());
-        add_heavy(most);
-        if (spent_ > most) {
+        if (!add_heavy(most)) {
             sums_.clear();
             return false;
         }
@@ -98,11 +97,11 @@ private:
     }
 
     // Adds levels until no unseen sample can be among the best, and the next level is too large to be
-    // added for the sake of the candidates.
-    void add_heavy(double most) {
+    // added for the sake of the candidates. Returns false if that would take too long.
+    bool add_heavy(double most) {
         constexpr std::size_t ahead = 4;
-        Offset n_seen = 0, next_look = 24 * k_;
-        for (std::size_t s = 0; s < steps_.size() && spent_ <= most; ++s) {
+        Offset n_seen = 0, next_look = 32 * k_;
+        for (std::size_t s = 0; s < steps_.size(); ++s) {
             const auto& step = steps_.step(s);
             const Level& level = steps_.level(step);
             if (steps_.rest(s) < enough_ * slack<Value> && 16 * level.size() > sums_.n_used()) break;
@@ -119,8 +118,21 @@ private:
             if (n_seen >= next_look && steps_.rest(n_added_) >= enough_ * slack<Value>) {
                 raise_enough();
                 next_look = 3 * n_seen;
+                if (spent_ + of_rest() > most) return false;
             }
         }
+        return true;
+    }
+
+    // The time until no unseen sample can be among the best. Most samples seen become candidates.
+    double of_rest() {
+        Offset n_members = 0;
+        for (std::size_t s = n_added_; s < steps_.size(); ++s) {
+            const auto& step = steps_.step(s);
+            if (steps_.rest(s) < enough_ * slack<Value>) break;
+            n_members += steps_.level(step).size();
+        }
+        return (of_member + 0.6 * of_candidate) * static_cast<double>(n_members);
     }
 
     // Raises the lower bound on the k-th best sum, from the sums over all leaves of the samples that

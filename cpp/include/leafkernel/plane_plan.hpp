@@ -58,8 +58,9 @@ struct PlanePlan {
         const double rows = of_leaf * vectors * static_cast<double>(n_large) +
                             of_member * static_cast<double>(n_members);
         const double filling = 4.0 * static_cast<double>(lists.members.size()) * n_chunks;
+        const auto n_sharing = static_cast<double>(std::max<std::size_t>(1, product.row_order.size()));
         return rows / static_cast<double>(std::max<Offset>(1, n_probes)) + of_chunk * n_chunks +
-               filling / static_cast<double>(std::max<Offset>(1, n_rows));
+               filling / n_sharing;
     }
 
 private:
