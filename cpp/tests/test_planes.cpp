@@ -224,6 +224,12 @@ int main() {
                 CHECK(detail::bounds_hold<float>(product.view()));
                 loops_find_the_same<float>(product, 1);
                 loops_find_the_same<double>(product, 3);
+                // Large counts, of which no leaf has the lowest bits.
+                for (auto& count : product.member_counts) count = static_cast<std::uint8_t>(64 * count);
+                for (auto& count : product.sample_weights.counts) {
+                    count = static_cast<std::uint8_t>(64 * count);
+                }
+                if (reference == Kind::counts) loops_find_the_same<float>(product, 2);
             }
         }
     }

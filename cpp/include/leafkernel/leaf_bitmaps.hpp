@@ -57,33 +57,25 @@ public:
           n_words_(words_for(last - first)),
           stride_(n_words_ % 64 == 0 ? n_words_ + 8 : n_words_),  // avoids cache conflicts
           number_(static_cast<std::size_t>(lists.n_leaves() * depth)) {
-        Offset n_maps = 0;
-        for (Offset leaf = 0; leaf < lists.n_leaves(); ++leaf) {
-            const auto sizes = sizes_of_bits(lists, leaf, depth, least_size);
+        const auto each_leaf = [&](const auto& run) {
+            for_each_block(lists.n_leaves(), 64, n_threads, monitor, [&] {
+                return [&](Offset begin, Offset end, const auto&) {
+                    for (Offset leaf = begin; leaf < end; ++leaf) run(leaf);
+                };
+            });
+        };
+        each_leaf([&](Offset leaf) {
+            const auto sizes = sizes_of_bits(lists, leaf);
             for (int bit = 0; bit < depth; ++bit) {
-                number_[leaf * depth + bit] = sizes[bit] >= least_size ? n_maps++ : -1;
+                number_[leaf * depth + bit] = sizes[bit] >= least_size ? 0 : -1;
             }
+        });
+        Offset n_maps = 0;
+        for (Offset& number : number_) {
+            if (number == 0) number = n_maps++;
         }
         bits_ = Words(n_maps * stride_);
-        for_each_block(lists.n_leaves(), 64, n_threads, monitor, [&] {
-            return [&](Offset begin, Offset end, const auto&) {
-                for (Offset leaf = begin; leaf < end; ++leaf) fill(lists, leaf, first, last);
-            };
-        });
-    }
-
-    // The number of members that have each bit. Zeros if the leaf has fewer than `least_size` members.
-    static std::array<Offset, 8> sizes_of_bits(const LeafLists& lists, Offset leaf, int depth,
-                                               Offset least_size) {
-        std::array<Offset, 8> sizes{};
-        if (depth == 1 || lists.leaf_size(leaf) < least_size) {
-            sizes[0] = lists.leaf_size(leaf);
-            return sizes;
-        }
-        for (Offset m = lists.offsets[leaf]; m < lists.offsets[leaf + 1]; ++m) {
-            for (int bit = 0; bit < depth; ++bit) sizes[bit] += lists.weights.counts[m] >> bit & 1u;
-        }
-        return sizes;
+        each_leaf([&](Offset leaf) { fill(lists, leaf, first, last); });
     }
 
     int depth() const { return depth_; }
@@ -100,6 +92,19 @@ public:
     }
 
 private:
+    // The number of members that have each bit of the count.
+    std::array<Offset, 8> sizes_of_bits(const LeafLists& lists, Offset leaf) const {
+        std::array<Offset, 8> sizes{};
+        if (depth_ == 1) {
+            sizes[0] = lists.leaf_size(leaf);
+            return sizes;
+        }
+        for (Offset m = lists.offsets[leaf]; m < lists.offsets[leaf + 1]; ++m) {
+            for (int bit = 0; bit < depth_; ++bit) sizes[bit] += lists.weights.counts[m] >> bit & 1u;
+        }
+        return sizes;
+    }
+
     void fill(const LeafLists& lists, Offset leaf, Offset first, Offset last) {
         for (int bit = 0; bit < depth_; ++bit) {
             if (!has(leaf, bit)) continue;

@@ -48,6 +48,7 @@ public:
     int depth() const { return bitmaps_.depth(); }
     bool has_bitmap(Offset leaf, int bit) const { return bitmaps_.has(leaf, bit); }
     const Word* bitmap(Offset leaf, int bit) const { return bitmaps_.of(leaf, bit); }
+    bool has_bitmaps(Offset leaf) const { return bitmaps_.bits(leaf) != 0; }
 
     // The members with counts that are not in bitmaps, in ascending order.
     std::span<const ShortMember> members(Offset leaf) const {

@@ -48,20 +48,29 @@ struct NearestPlan {
         }
         // Bounds save nothing if all members of all leaves have the same weight.
         const bool may_bound = loop == Loop::bounds || (is_automatic && !product.by_leaf.empty());
-        constexpr double least = 1.5e4;  // rows that take less are not worth the preparation
-        if (!may_bound || other < least || !knows_samples(product)) return plan;
+        if (!may_bound || other < least_by_bounds(product) || !knows_samples(product)) return plan;
         const auto& first_leaves = product.reference.rows.incidence.first;
         auto levels = std::make_unique<LeafLevels>(product.reference, first_leaves, n_threads, monitor);
         if (!levels->fits()) return plan;
         if (is_automatic) {
             plan.most = 0.8 * other;
-            if (other < cost_by_bounds<Value>(product, *levels, k, plan.most, other)) return plan;
+            // The estimate is from a few rows, so bounds must be clearly faster.
+            const double bounds = cost_by_bounds<Value>(product, *levels, k, plan.most, other);
+            if (bounds > 0.9 * other) return plan;
         }
         plan.levels = std::move(levels);
         return plan;
     }
 
 private:
+    // The least time for a row with bounds, in nanoseconds, with its share of the preparation.
+    static double least_by_bounds(const Product& product) {
+        const auto n_rows = static_cast<double>(product.row_order.size());
+        const auto n_codes = static_cast<double>(product.reference.n_samples()) *
+                             static_cast<double>(product.query.incidence.longest);
+        return 1.5e4 + 10 * n_codes / n_rows;
+    }
+
     // Whether there are too few rows, or too many neighbors, to pay for any preparation.
     static bool has_few(const Product& product, Offset k) {
         return product.query.n_rows() < 64 || k > product.reference.n_samples() / 8;

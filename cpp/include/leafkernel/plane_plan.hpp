@@ -25,10 +25,9 @@ struct PlanePlan {
         plan.depth = static_cast<int>(std::bit_width(any));
         // A bitmap takes about as long as one member for each 600 samples.
         plan.least_size = std::max<Offset>(1, lists.n_samples() / 600);
-        Offset n_maps = 0;
+        Offset n_maps = 0;  // at most
         for (Offset leaf = 0; leaf < lists.n_leaves(); ++leaf) {
-            const auto sizes = LeafBitmaps::sizes_of_bits(lists, leaf, plan.depth, plan.least_size);
-            for (const Offset size : sizes) n_maps += size >= plan.least_size;
+            if (lists.leaf_size(leaf) >= plan.least_size) n_maps += plan.depth;
         }
         const Offset words = most_bitmap_bytes / (8 * std::max<Offset>(1, n_maps));
         plan.chunk = bits_per_word * std::clamp<Offset>(words / 8 * 8, words_per_tile, most_words);

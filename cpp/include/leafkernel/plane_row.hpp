@@ -63,7 +63,7 @@ private:
         int n_maps = 0;
         for (const auto& visit : visits) {
             total += visit.weight;
-            if (!chunk.has_bitmap(visit.leaf, 0)) continue;
+            if (!chunk.has_bitmaps(visit.leaf)) continue;
             of_maps += visit.weight;
             ++n_maps;
         }
