@@ -164,6 +164,11 @@ void loops_find_the_same(const RandomProduct& random, int n_threads) {
                 plan.least_size = least_size;
                 nearest_by_planes(product, plan, k, values.data(), samples.data(), n_threads, {});
                 found_the_same();
+                auto without_rows = product;  // exact sums come from bitmaps and short lists
+                without_rows.reference.rows = {};
+                CHECK(!detail::knows_samples(without_rows));
+                nearest_by_planes(without_rows, plan, k, values.data(), samples.data(), n_threads, {});
+                found_the_same();
             }
         }
         // A part of the rows are left to planes.
