@@ -131,6 +131,32 @@ def test_leaves_of_all_sizes(k, seed, scheme):
 
 
 @given(
+    st.integers(1, 20),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([*SCHEMES, LeafWeights()]),
+    st.sampled_from(["float32", "float64"]),
+)
+def test_small_and_large_leaves(k, seed, scheme, dtype):
+    """With 4,000 samples, leaves of a few members are lists, and the others are bitmaps."""
+    rng = np.random.default_rng(seed)
+    leaves = (rng.pareto(0.5, (4000, 20)) * rng.choice([1, 30])).astype(int).clip(0, 900)
+    in_bag = rng.poisson(1.0, leaves.shape).astype(np.uint8)
+    in_bag[:, 0] = 0
+    leaves[2000:2500] = leaves[:500]  # equal samples have equal sums, so ties are broken by index
+    in_bag[2000:2500] = in_bag[:500]
+    prox = ForestProximity.from_leaves(leaves, in_bag=in_bag, weight_scheme=scheme, dtype=dtype)
+    assert_same_nearest(prox.kernel_.training_product(slice(1950, 2050)), k)
+    new = prox._samples.unseen(prox._samples.leaf[rng.integers(0, 4000, 70)])
+    assert_same_nearest(prox.kernel_.product(new), k)
+
+
+def test_a_tree_with_too_many_leaves_for_levels():
+    leaves = np.c_[np.arange(70_000), np.arange(70_000) // 100, np.arange(70_000) % 50]
+    prox = ForestProximity.from_leaves(leaves, weight_scheme="kerf")
+    assert_same_nearest(prox.kernel_.training_product(slice(100, 200)), 5)
+
+
+@given(
     st.integers(1, 300),
     st.integers(1, 40),
     st.integers(1, 6),

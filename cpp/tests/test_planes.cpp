@@ -69,6 +69,20 @@ void sums_are_sums(const Planes& planes) {
     }
 }
 
+void planes_are_added(const Planes& planes, std::mt19937& random) {
+    const auto more = random_planes(random);
+    const int n_planes = std::max(planes.n_planes, more.n_planes) + 1;
+    Words sum(n_planes * n_words), terms(n_planes * n_words);
+    std::fill_n(sum.data(), n_planes * n_words, Word{0});
+    std::fill_n(terms.data(), n_planes * n_words, Word{0});
+    std::copy_n(planes.bits.data(), planes.n_planes * n_words, sum.data());
+    std::copy_n(more.bits.data(), more.n_planes * n_words, terms.data());
+    plane_kernels().add_planes(terms.data(), n_planes, n_words, sum.data(), n_words);
+    Planes both{.n_planes = n_planes, .bits = std::move(sum)};
+    for (Offset c = 0; c < n_columns; ++c) both.sums[c] = planes.sums[c] + more.sums[c];
+    sums_are_sums(both);
+}
+
 void the_largest_are_found(const Planes& planes, std::mt19937& random) {
     const Offset k = std::uniform_int_distribution<Offset>(1, n_columns)(random);
     Words equal(n_words), larger(n_words);
@@ -136,10 +150,48 @@ void loops_find_the_same(const RandomProduct& random, int n_threads) {
     std::vector<Value> matrix(static_cast<std::size_t>(random.n_rows * random.n_samples));
     fill_dense(product, matrix.data(), n_threads, {}, Loop::lists);
     top_k(product, k, expected.data(), expected_samples.data(), n_threads, {}, false, Loop::lists);
-    for (const Loop loop : {Loop::automatic, Loop::planes, Loop::bounds}) {
-        nearest(product, k, false, values.data(), samples.data(), loop, n_threads, {});
+    const auto found_the_same = [&] {
         CHECK(values == expected);
         CHECK(samples == expected_samples);
+        std::fill(values.begin(), values.end(), Value{-1});
+    };
+    if (detail::bounds_hold<Value>(product)) {
+        // A part of the leaves are bitmaps, and samples are in several chunks.
+        auto plan = detail::PlanePlan::of(product);
+        for (const Offset chunk : {512, 16384}) {
+            for (const Offset least_size : {1, 60, 75, 100, 2000}) {
+                plan.chunk = chunk;
+                plan.least_size = least_size;
+                nearest_by_planes(product, plan, k, values.data(), samples.data(), n_threads, {});
+                found_the_same();
+                auto without_rows = product;  // exact sums come from bitmaps and short lists
+                without_rows.reference.rows = {};
+                CHECK(!detail::knows_samples(without_rows));
+                nearest_by_planes(without_rows, plan, k, values.data(), samples.data(), n_threads, {});
+                found_the_same();
+            }
+        }
+        // A part of the rows are left to planes.
+        const detail::LeafLevels levels(product.reference, product.reference.rows.incidence.first,
+                                        n_threads, {});
+        CHECK(levels.fits());
+        Offset n_late = 0;
+        for (const double most : {0.0, 5e3, 8e3, 1.2e4, 1.6e4, 1e9}) {
+            auto rest = product;
+            const auto late = nearest_by_bounds(product, levels, k, most, values.data(), samples.data(),
+                                                n_threads, {});
+            CHECK(most > 0.0 || static_cast<Offset>(late.size()) == random.n_rows);
+            CHECK(most < 1e9 || late.empty());
+            n_late += static_cast<Offset>(late.size());
+            rest.row_order = late;
+            nearest_by_planes(rest, plan, k, values.data(), samples.data(), n_threads, {});
+            found_the_same();
+        }
+        CHECK(n_late > random.n_rows);
+    }
+    for (const Loop loop : {Loop::automatic, Loop::planes, Loop::bounds}) {
+        nearest(product, k, false, values.data(), samples.data(), loop, n_threads, {});
+        found_the_same();
         std::vector<Value> found(matrix.size());
         fill_dense(product, found.data(), n_threads, {}, loop);
         CHECK(found == matrix);
@@ -159,6 +211,7 @@ int main() {
     for (int i = 0; i < 60; ++i) {
         const auto planes = random_planes(random);
         sums_are_sums(planes);
+        planes_are_added(planes, random);
         the_largest_are_found(planes, random);
         a_bound_is_kept(planes, random);
         sums_are_read(planes);
@@ -176,6 +229,12 @@ int main() {
                 CHECK(detail::bounds_hold<float>(product.view()));
                 loops_find_the_same<float>(product, 1);
                 loops_find_the_same<double>(product, 3);
+                // Large counts, of which no leaf has the lowest bits.
+                for (auto& count : product.member_counts) count = static_cast<std::uint8_t>(64 * count);
+                for (auto& count : product.sample_weights.counts) {
+                    count = static_cast<std::uint8_t>(64 * count);
+                }
+                if (reference == Kind::counts) loops_find_the_same<float>(product, 2);
             }
         }
     }

@@ -61,9 +61,40 @@ private:
     std::size_t k_ = 0;
 };
 
-// Tolerance for rounding to the result type. Bounds within it are treated as ties.
+// Whether the samples are available by row as well, with one leaf per tree.
+inline bool knows_samples(const Product& product) {
+    const auto& rows = product.reference.rows;
+    const auto& asked = product.query.incidence;
+    return rows.n_rows() == product.reference.n_samples() && rows.incidence.offsets.empty() &&
+           asked.offsets.empty() && rows.incidence.longest == asked.longest;
+}
+
+// The leaves of one sample, and how often it counts in them. Requires knows_samples().
+class SampleLeaves {
+public:
+    SampleLeaves(const WeighedRows& rows, Offset sample)
+        : columns_(rows.incidence.columns),
+          first_(rows.incidence.begin(sample)),
+          counts_(!rows.weights.counts.empty() ? rows.weights.counts.data() + first_
+                  : !rows.present.empty()      ? rows.present.data() + first_
+                                               : nullptr) {}
+
+    double count(Offset group, Offset leaf) const {
+        const double count = counts_ == nullptr ? 1.0 : counts_[group];
+        return columns_[first_ + group] == leaf ? count : 0.0;
+    }
+
+private:
+    const ColumnIds& columns_;
+    Offset first_;
+    const std::uint8_t* counts_;
+};
+
+// Tolerance for rounding to the result type, and for sums of the same terms in another order. Bounds
+// within it are treated as ties.
 template <class Value>
-constexpr double slack = 1 - 8 * static_cast<double>(std::numeric_limits<Value>::epsilon());
+constexpr double slack =
+    1 - std::max(1e-10, 8 * static_cast<double>(std::numeric_limits<Value>::epsilon()));
 
 // Whether all terms of a sum are nonnegative and no nonzero sum is rounded to zero. A bound on the
 // remaining leaves then gives a bound on the value.

@@ -22,6 +22,7 @@
 
 #include "leafkernel/memory.hpp"
 #include "leafkernel/parallel.hpp"
+#include "leafkernel/prefetch.hpp"
 #include "leafkernel/row_accumulator.hpp"
 #include "leafkernel/row_plan.hpp"
 #include "leafkernel/views.hpp"
@@ -38,24 +39,9 @@ struct RowBuffer {
 
 namespace detail {
 
-inline void prefetch(const void* address) {
-#if defined(__GNUC__) || defined(__clang__)
-    __builtin_prefetch(address);
-#else
-    (void)address;
-#endif
-}
-
 // The lists of a row's leaves are short and far apart in memory. Without prefetching, the loop would
 // wait for memory most of the time.
 constexpr std::size_t lookahead = 8;
-
-inline void prefetch_row(const Incidence& incidence, Offset row) {
-    constexpr Offset cache_line = 64;
-    const auto* begin = static_cast<const char*>(incidence.columns.address(incidence.begin(row)));
-    const auto* end = static_cast<const char*>(incidence.columns.address(incidence.end(row)));
-    for (; begin < end; begin += cache_line) prefetch(begin);
-}
 
 // Computes one row at a time. Holds the scratch memory of one thread.
 template <class Value>
@@ -86,7 +72,9 @@ void require_finite(bool finite) {
 // the size grows only if it exists. This needs no branch.
 struct RowEntries {
     explicit RowEntries(Offset longest)
-        : leaves(static_cast<std::size_t>(longest) + 1), weights(leaves.size()) {}
+        : leaves(static_cast<std::size_t>(longest) + 1),
+          groups(leaves.size()),
+          weights(leaves.size()) {}
 
     void find(const WeighedRows& query, Offset row_) {
         row = row_;
@@ -98,6 +86,7 @@ struct RowEntries {
     Offset row = -1;
     std::size_t size = 0;
     std::vector<Offset> leaves;
+    std::vector<Offset> groups;   // positions in the row
     std::vector<double> weights;  // only if the query has weights
 
 private:
@@ -111,6 +100,7 @@ private:
         std::size_t n = 0;
         for (Offset e = 0; e < n_entries; ++e) {
             to[n] = ids[first + e];
+            groups[n] = e;
             bool is_there = present == nullptr || present[e] != 0;
             if (weighs) {
                 weights[n] = query.weights[first + e];
@@ -416,8 +406,8 @@ void for_each_row(const Product& product, Loop loop, int n_threads, const Monito
             }
         };
     };
-    for_each_block(product.query.n_rows(), detail::choose_block_size(product), n_threads, monitor,
-                   make_worker);
+    for_each_block(static_cast<Offset>(product.row_order.size()), detail::choose_block_size(product),
+                   n_threads, monitor, make_worker);
 }
 
 }  // namespace leafkernel

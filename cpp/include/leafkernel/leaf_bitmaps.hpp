@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <vector>
@@ -26,6 +27,10 @@ inline void set_bit(Word* map, Offset at, Word bit = 1) {
     map[at / bits_per_word] |= bit << at % bits_per_word;
 }
 
+inline bool has_bit(const Word* map, Offset at) {
+    return (map[at / bits_per_word] >> at % bits_per_word & 1u) != 0;
+}
+
 // An array of words, aligned for vectors of every instruction set.
 class Words {
 public:
@@ -41,8 +46,9 @@ private:
     Word* first_;
 };
 
-// Bitmaps of the leaves with at least `least_size` members, over the samples [first, last). If members
-// have counts, there is one bitmap for each bit of the count.
+// Bitmaps of the leaves over the samples [first, last). If members have counts, a leaf may have one
+// bitmap for each bit of the count. A bitmap exists if at least `least_size` members, over all samples,
+// have its bit.
 class LeafBitmaps {
 public:
     LeafBitmaps(const LeafLists& lists, Offset first, Offset last, int depth, Offset least_size,
@@ -50,45 +56,72 @@ public:
         : depth_(depth),
           n_words_(words_for(last - first)),
           stride_(n_words_ % 64 == 0 ? n_words_ + 8 : n_words_),  // avoids cache conflicts
-          number_(static_cast<std::size_t>(lists.n_leaves())) {
-        Offset n_maps = 0;
-        for (Offset leaf = 0; leaf < lists.n_leaves(); ++leaf) {
-            number_[leaf] = lists.leaf_size(leaf) >= least_size ? n_maps++ : -1;
-        }
-        bits_ = Words(n_maps * depth * stride_);
-        for_each_block(lists.n_leaves(), 64, n_threads, monitor, [&] {
-            return [&](Offset begin, Offset end, const auto&) {
-                for (Offset leaf = begin; leaf < end; ++leaf) {
-                    if (has(leaf)) fill(lists, leaf, first, last);
-                }
-            };
+          number_(static_cast<std::size_t>(lists.n_leaves() * depth)) {
+        const auto each_leaf = [&](const auto& run) {
+            for_each_block(lists.n_leaves(), 64, n_threads, monitor, [&] {
+                return [&](Offset begin, Offset end, const auto&) {
+                    for (Offset leaf = begin; leaf < end; ++leaf) run(leaf);
+                };
+            });
+        };
+        each_leaf([&](Offset leaf) {
+            const auto sizes = sizes_of_bits(lists, leaf);
+            for (int bit = 0; bit < depth; ++bit) {
+                number_[leaf * depth + bit] = sizes[bit] >= least_size ? 0 : -1;
+            }
         });
+        Offset n_maps = 0;
+        for (Offset& number : number_) {
+            if (number == 0) number = n_maps++;
+        }
+        bits_ = Words(n_maps * stride_);
+        each_leaf([&](Offset leaf) { fill(lists, leaf, first, last); });
     }
 
     int depth() const { return depth_; }
     Offset n_words() const { return n_words_; }
-    bool has(Offset leaf) const { return number_[leaf] >= 0; }
+    bool has(Offset leaf, int bit = 0) const { return number_[leaf * depth_ + bit] >= 0; }
     const Word* of(Offset leaf, int bit) const {
-        return bits_.data() + (number_[leaf] * depth_ + bit) * stride_;
+        return bits_.data() + number_[leaf * depth_ + bit] * stride_;
+    }
+    // The bits of a count that have bitmaps.
+    unsigned bits(Offset leaf) const {
+        unsigned found = 0;
+        for (int bit = 0; bit < depth_; ++bit) found |= unsigned{has(leaf, bit)} << bit;
+        return found;
     }
 
 private:
-    void fill(const LeafLists& lists, Offset leaf, Offset first, Offset last) {
-        Word* maps = bits_.data() + number_[leaf] * depth_ * stride_;
-        std::fill_n(maps, depth_ * stride_, Word{0});
+    // The number of members that have each bit of the count.
+    std::array<Offset, 8> sizes_of_bits(const LeafLists& lists, Offset leaf) const {
+        std::array<Offset, 8> sizes{};
+        if (depth_ == 1) {
+            sizes[0] = lists.leaf_size(leaf);
+            return sizes;
+        }
         for (Offset m = lists.offsets[leaf]; m < lists.offsets[leaf + 1]; ++m) {
-            const Offset sample = lists.sample_at[lists.members[m]];
-            if (sample < first || sample >= last) continue;
-            const unsigned count = lists.weights.counts.empty() ? 1u : lists.weights.counts[m];
-            for (int bit = 0; bit < depth_; ++bit) {
-                set_bit(maps + bit * stride_, sample - first, Word{count >> bit & 1u});
+            for (int bit = 0; bit < depth_; ++bit) sizes[bit] += lists.weights.counts[m] >> bit & 1u;
+        }
+        return sizes;
+    }
+
+    void fill(const LeafLists& lists, Offset leaf, Offset first, Offset last) {
+        for (int bit = 0; bit < depth_; ++bit) {
+            if (!has(leaf, bit)) continue;
+            Word* map = bits_.data() + number_[leaf * depth_ + bit] * stride_;
+            std::fill_n(map, stride_, Word{0});
+            for (Offset m = lists.offsets[leaf]; m < lists.offsets[leaf + 1]; ++m) {
+                const Offset sample = lists.sample_at[lists.members[m]];
+                if (sample < first || sample >= last) continue;
+                const unsigned count = lists.weights.counts.empty() ? 1u : lists.weights.counts[m];
+                set_bit(map, sample - first, Word{count >> bit & 1u});
             }
         }
     }
 
     int depth_;
     Offset n_words_, stride_;
-    std::vector<Offset> number_;  // number of each leaf's first map; -1 if it has none
+    std::vector<Offset> number_;  // of each leaf's maps, bit by bit; -1 if there is none
     Words bits_;
 };
 

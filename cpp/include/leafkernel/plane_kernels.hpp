@@ -22,6 +22,10 @@ struct PlaneKernels {
     void (*add)(const Word* const* maps, const int* ends, int n_groups, int n_planes,
                 std::int64_t n_words, Word* planes, std::int64_t stride);
 
+    // planes += more, where both hold n_planes bits of each sum, `stride` words apart.
+    void (*add_planes)(const Word* more, int n_planes, std::int64_t n_words, Word* planes,
+                       std::int64_t stride);
+
     // Finds the k largest sums among the columns of `equal`. Columns larger than the k-th go to
     // `larger`; ties with the k-th stay in `equal`. Returns how many of these ties belong to the k
     // largest. With fewer than k columns, every column is in one of the two, and the result exceeds the

@@ -118,7 +118,7 @@ struct Product {
     double scale = 1.0;
 
     // The order in which rows are computed. Consecutive rows that share leaves find them in cache.
-    std::span<const Offset> row_order;  // a permutation of the rows
+    std::span<const Offset> row_order;  // all rows, or those that one loop leaves to another
     // For each query row, the place of the reference sample that it is, or -1 if it is none of them.
     // Empty if no query is a reference sample.
     std::span<const SampleId> own;

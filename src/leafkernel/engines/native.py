@@ -32,9 +32,10 @@ class NativeEngine:
         Whether to use 64-bit indices even if 32 bits are enough.
     loop : {"auto", "lists", "planes", "bounds"}, default="auto"
         The algorithm. "lists" iterates over the members of each leaf. "planes" adds bitmaps of
-        large leaves, if the scheme allows it. "bounds" searches neighbors in the leaves with the
-        largest weights first, and stops when the others cannot change the result. "auto" selects
-        the algorithm that is expected to be fastest. The results are the same.
+        large leaves and lists of small leaves, if the scheme allows it. "bounds" searches neighbors
+        in the leaves with the largest weights first, and stops when the others cannot change the
+        result. "auto" selects the algorithm that is expected to be fastest, for neighbors row by
+        row. The results are the same.
     reason : str, default=""
         Why this engine was selected, for :meth:`describe`.
     """
