@@ -20,6 +20,11 @@ constexpr double mean_units(int depth) { return depth == 1 ? 12 : 6; }
 // The most units of a row. Sums of units, times counts of eight bits, must fit in 32 bits.
 constexpr double most_units = 1 << 20;
 
+// Sums of bitmaps must fit in the 24 planes of plane_kernels.inc. A row has at most most_visits leaves
+// with bitmaps. Each has the mean number of units, plus one for rounding, and counts of up to 255.
+static_assert(std::bit_width(static_cast<std::uint64_t>(most_visits) * 13) <= 24);
+static_assert(std::bit_width(static_cast<std::uint64_t>(most_visits) * 7 * 255) <= 24);
+
 struct PlaneRow {
     struct Visit {
         Offset leaf, group;
