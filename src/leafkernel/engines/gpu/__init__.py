@@ -13,7 +13,13 @@ from scipy.sparse import csr_array
 
 from leafkernel._progress import OnProgress
 from leafkernel._validation import check_choice
-from leafkernel.engines.gpu._device import gpu_problem, kernel, load_cupy, usable_bytes
+from leafkernel.engines.gpu._device import (
+    clear_memory_errors,
+    gpu_problem,
+    kernel,
+    load_cupy,
+    usable_bytes,
+)
 from leafkernel.engines.gpu._index import DeviceIndex
 from leafkernel.engines.gpu._routing import route
 from leafkernel.engines.gpu._rows import DeviceProduct
@@ -275,15 +281,17 @@ class GpuEngine:
         return counts
 
     def _on_device(self, product: Product) -> DeviceProduct:
-        return DeviceProduct(product, product.index.prepared(self))
+        with clear_memory_errors():
+            return DeviceProduct(product, product.index.prepared(self))
 
     def _blocks(
         self, product: DeviceProduct, on_progress: OnProgress | None, *, dense: bool = False
     ) -> Any:
-        for block in product.blocks(budget=self.max_bytes, dense=dense):
-            yield block
-            if on_progress is not None:
-                on_progress(block.end)
+        with clear_memory_errors():
+            for block in product.blocks(budget=self.max_bytes, dense=dense):
+                yield block
+                if on_progress is not None:
+                    on_progress(block.end)
 
     def _returned(self, array: Any) -> npt.NDArray[Any]:
         found: npt.NDArray[Any] = array if self.output == "cupy" else load_cupy().asnumpy(array)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,10 +16,13 @@ _KERNELS = Path(__file__).parent / "kernels"
 _NULL = np.intp(0)
 #: Number of threads in a block, for kernels that use one warp per item.
 _THREADS = 256
+#: Ampere. Older devices lack instructions that the kernels use.
+_OLDEST_CAPABILITY = 80
 #: Share of the free memory that a computation uses.
 _SHARE_OF_MEMORY = 0.6
 
 
+@cache
 def load_cupy() -> Any:
     """Return CuPy, or raise an error that says why the GPU cannot be used."""
     cupy = require("cupy", extra="gpu")
@@ -31,6 +36,12 @@ def load_cupy() -> Any:
         raise RuntimeError(
             f'engine="gpu" needs an NVIDIA GPU and its driver, but CUDA reports: {reason}. '
             'Use engine="native" to compute on the CPU.'
+        )
+    capability = int(cupy.cuda.Device().compute_capability)
+    if capability < _OLDEST_CAPABILITY:
+        raise RuntimeError(
+            f'engine="gpu" needs a GPU of compute capability {_OLDEST_CAPABILITY / 10} or later, '
+            f'but this one has {capability / 10}. Use engine="native" to compute on the CPU.'
         )
     return cupy
 
@@ -145,6 +156,20 @@ _C_NAMES = {
 def c_name(dtype: Any) -> str:
     """Return the name of a NumPy type in the kernels."""
     return _C_NAMES[np.dtype(dtype).name]
+
+
+@contextmanager
+def clear_memory_errors() -> Iterator[None]:
+    """Raise a MemoryError that says what to do if the memory of the device is used up."""
+    try:
+        yield
+    except MemoryError as error:
+        if not type(error).__module__.startswith("cupy"):
+            raise
+        raise MemoryError(
+            f"The GPU has too little free memory ({error}). Free memory, limit the size of a block "
+            'with GpuEngine(max_bytes=...), or use engine="native".'
+        ) from error
 
 
 def usable_bytes() -> int:
