@@ -24,6 +24,6 @@ def require(module: str, *, extra: str) -> ModuleType:
         # The extra "cli" has more packages than a table needs.
         install = package if package in _TABLES else f'"leafkernel[{extra}]"'
         raise ImportError(
-            f"{package} is needed here, but could not be imported ({error}). "
+            f"This needs the package {package}, which could not be imported ({error}). "
             f"Install it with: pip install {install}"
         ) from error

@@ -53,7 +53,12 @@ def suggest(value: object, options: Iterable[str]) -> str:
     if not isinstance(value, str):
         return ""
     nearest = difflib.get_close_matches(value.lower(), list(options), n=1, cutoff=0.5)
-    return f" Did you mean {nearest[0]!r}?" if nearest else ""
+    # Misspelled words mostly start correctly. Other words must be very similar.
+    is_likely = bool(nearest) and (
+        nearest[0][0] == value.lower()[:1]
+        or difflib.SequenceMatcher(None, nearest[0], value.lower()).ratio() > 0.8
+    )
+    return f" Did you mean {nearest[0]!r}?" if is_likely else ""
 
 
 def check_choice(name: str, value: object, options: Iterable[str]) -> None:

@@ -10,17 +10,17 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy, deepcopy
-from functools import wraps
+from functools import update_wrapper, wraps
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
+from types import MethodType
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.metaestimators import available_if
 
 import leafkernel._native as core
 from leafkernel import forests, saving
@@ -92,7 +92,10 @@ def _lazily(method: Method) -> Method:
     def call(self: ForestProximity, *args: Any, **params: Any) -> Any:
         if "dask" not in sys.modules:
             return method(self, *args, **params)
-        given = dict(parameters.bind(self, *args, **params).arguments)
+        try:
+            given = dict(parameters.bind(self, *args, **params).arguments)
+        except TypeError:  # call it anyway, because its own error names the method
+            return method(self, *args, **params)
         del given["self"]
         kernel = vars(self).get("kernel_")
         on_dask = is_dask(given.get("X")) or not isinstance(kernel, LeafKernel)
@@ -1518,17 +1521,29 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         )
 
 
-def _transforms(self: ForestProximity) -> bool:
-    try:
-        scheme = find_scheme(self.weight_scheme)
-    except (TypeError, ValueError):
-        return True  # fit raises the error
-    if scheme.divides_by_shared_oob:
-        raise AttributeError(no_maps(scheme, "transform()"))
-    return True
+class _WithMaps:
+    """A method that exists only if the scheme has maps.
+
+    Like scikit-learn's ``available_if``, but the error says why and what to use instead.
+    """
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self._method = method
+        update_wrapper(self, method)  # type: ignore[arg-type]
+
+    def __get__(self, instance: ForestProximity | None, owner: type) -> Any:
+        if instance is None:
+            return self._method
+        try:
+            scheme = find_scheme(instance.weight_scheme)
+        except (TypeError, ValueError):
+            scheme = None  # fit raises the error
+        if scheme is not None and scheme.divides_by_shared_oob:
+            raise AttributeError(no_maps(scheme, f"{self._method.__name__}()"))
+        return MethodType(self._method, instance)
 
 
-# Kernels without maps have no `transform`. scikit-learn wraps these methods for `set_output` when
-# it creates the class, so `available_if` is applied afterwards.
+# scikit-learn wraps these methods for `set_output` when it creates the class, so they are replaced
+# afterwards.
 for _method in ("transform", "fit_transform", "get_feature_names_out"):
-    setattr(ForestProximity, _method, available_if(_transforms)(getattr(ForestProximity, _method)))
+    setattr(ForestProximity, _method, _WithMaps(getattr(ForestProximity, _method)))

@@ -90,7 +90,7 @@ def more_samples(
     if "in_bag" in scheme.needs:
         raise ValueError(
             f"weight_scheme={scheme.name!r} needs in-bag weights, but new samples have none. Use "
-            "'kerf' or 'uniform', or fit a new forest on all samples."
+            "prox.reweigh('kerf').extend(...), or fit a new forest on all samples."
         )
     if "gradients" in scheme.needs:
         raise ValueError(

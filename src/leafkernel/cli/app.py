@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import MISSING, fields
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Annotated, Any, get_type_hints
 
@@ -16,6 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 import leafkernel
+from leafkernel._validation import suggest
 from leafkernel.cli._options import ResultOptions
 from leafkernel.cli._streams import writing_stdout
 from leafkernel.cli.commands import COMMANDS
@@ -56,6 +56,10 @@ def _said(*, asked: bool) -> Iterator[None]:
         raise
 
 
+# Weight schemes that --scheme does not offer.
+_ONLY_IN_PYTHON = ("boosted", "gradient")
+
+
 def _improve(error: Exception) -> None:
     """Suggest the closest choice, and remove a prefix that new versions of Typer add."""
     message = getattr(error, "message", None)
@@ -63,8 +67,9 @@ def _improve(error: Exception) -> None:
         return
     message = message.removeprefix("Value error, ")
     if found := re.fullmatch(r"'(.*)' is not one of ('.*')\.", message):
-        nearest = get_close_matches(found[1].lower(), re.findall(r"'(.*?)'", found[2]), n=1)
-        message += f" Did you mean {nearest[0]!r}?" if nearest else ""
+        message += suggest(found[1], re.findall(r"'(.*?)'", found[2]))
+        if found[1] in _ONLY_IN_PYTHON:
+            message += f" The scheme {found[1]!r} is available only in Python."
     error.message = message  # type: ignore[attr-defined]
 
 
@@ -76,8 +81,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 success, 1 unexpected error, 2 invalid options, 3 a file cannot be read "
-    "or written or does not fit in memory, 4 a table cannot be used, 130 interrupted.",
+    epilog="Exit codes: 0 success, 1 unexpected error, 2 invalid options, 3 a file cannot be read, "
+    "cannot be written, or is too large for memory, 4 a table cannot be used, 130 interrupted.",
 )
 
 

@@ -176,10 +176,12 @@ def _refuse_unsupported(estimator: Any) -> None:
     known = isinstance(estimator, RawLeaves) or _file_for(estimator) is not None
     if known or hasattr(type(estimator), "leaves"):
         return
+    kind = type(estimator).__name__ if isinstance(estimator, BaseEstimator) else repr(estimator)
     names = [import_module(f"leafkernel.forests.{file}").NAMES for file in _FILES.values()]
     raise TypeError(
-        f"forest must be a tree ensemble; got {estimator!r}. The supported models are "
-        f"{'; '.join(names)}; a Pipeline or a search (such as GridSearchCV) with one of them; and "
-        "objects with a method leaves(X). For any other ensemble, compute the leaf ids and use "
-        "ForestProximity.from_leaves(leaves)."
+        f"forest must be a tree ensemble; got {kind}. Use one of the supported models, or compute "
+        "the leaf ids yourself and use ForestProximity.from_leaves(leaves). The supported models "
+        f"are {'; '.join(names)}; the forests of imbalanced-learn, scikit-survival and "
+        "quantile-forest; a Pipeline or a search (such as GridSearchCV) with one of them; and "
+        "objects with a method leaves(X)."
     )

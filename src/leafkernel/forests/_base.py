@@ -205,7 +205,7 @@ class FittedForest(ABC):
         with a custom loss, the objective returns its derivatives. This method sets ``outputs``.
         """
         raise Unavailable(
-            f"{self} is not a gradient-boosted model; use 'gap' for a random forest, or 'kerf'"
+            f"{self} is not a gradient-boosted model. Use 'gap' for a random forest, or 'kerf'"
         )
 
     def leaf_averages(self, y: Any, sample_weight: Any, leaf: Array) -> LeafAverages:
@@ -221,8 +221,8 @@ class FittedForest(ABC):
     def trees(self) -> Sequence[Tree]:
         """Return the trees with their splits. Leaves are numbered as in :meth:`leaves`."""
         raise Unavailable(
-            f"{self} does not provide the splits of its trees; pass a model of scikit-learn, "
-            "LightGBM, XGBoost or CatBoost as the forest"
+            f"{self} does not provide them. Pass a model of scikit-learn, LightGBM, XGBoost or "
+            "CatBoost as the forest"
         )
 
     def feature_names(self, names: Array) -> Array:

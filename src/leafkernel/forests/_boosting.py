@@ -75,11 +75,11 @@ class BoostedTrees(FittedForest):
         """Raise an error: boosted trees have no bootstrap, or their draws are not stored."""
         if self.draws_samples():
             raise Unavailable(
-                f"{self} does not store the samples that each tree was trained on; use 'boosted', "
+                f"{self} does not store the samples that each tree was trained on. Use 'boosted', "
                 "'kerf' or 'uniform', or train a random forest with scikit-learn"
             )
         raise Unavailable(
-            f"{self} has none: its trees are fitted to residuals, not to bootstrap samples; use "
+            f"{self} has none: its trees are fitted to residuals, not to bootstrap samples. Use "
             "'boosted', 'kerf' or 'uniform'"
         )
 

@@ -96,7 +96,7 @@ def recover_bagging(bagging: Any, sample_weight: Any, n_samples: int) -> InBag:
         )
     if counts.all():
         raise Unavailable(
-            f"{describe(bagging)} has none: every tree was trained on every sample; refit with a "
+            f"{describe(bagging)} has none: every tree was trained on every sample. Refit with a "
             "smaller max_samples or bootstrap=True, or use 'kerf'"
         )
     if hasattr(bagging, "_sample_weight"):
@@ -258,7 +258,10 @@ def check_leaf_masses(
     t = core.find_other_masses(trees, masses, leaf_offsets, n_threads)
     if t < 0:
         return
-    hint = "Pass the X that the forest was fitted on, with its rows in the same order"
+    hint = (
+        "The weight scheme depends on the bootstrap samples, so pass the X that the forest was "
+        "fitted on, with its rows in the same order"
+    )
     if not WEIGHTS_STEER_THE_DRAW:
         hint += " and the same sample_weight, if any"
     hint += ". For other samples, use 'kerf' or 'uniform'"
@@ -267,7 +270,7 @@ def check_leaf_masses(
             ". If X has missing values, scikit-learn < 1.8 can send them to other leaves in "
             "prediction than in training. Use scikit-learn 1.8 or later, or 'kerf'"
         )
-    raise Unavailable(
-        f"X does not match the data that {describe(forest)} was fitted on: the leaf weights of "
-        f"tree {t} differ. {hint}"
+    raise ValueError(
+        f"X does not match the rows that {describe(forest)} was fitted on: the samples in the "
+        f"leaves of tree {t} differ. {hint}."
     )

@@ -184,13 +184,13 @@ class BaggedForest(_TreesOfSklearn):
         forest = self.estimator
         if not forest.bootstrap and not hasattr(forest, "samplers_"):
             advice = (
-                "use 'kerf' or 'uniform'"
+                "Use 'kerf' or 'uniform'"
                 if isinstance(forest, RandomTreesEmbedding)
-                else "refit with bootstrap=True or use 'kerf'"
+                else "Refit with bootstrap=True, or use 'kerf'"
             )
             raise Unavailable(
                 f"{describe(forest, bootstrap=False)} has none: every tree was trained on every "
-                f"sample; {advice}"
+                f"sample. {advice}"
             )
 
     def check_in_bag(self, masses: Array, *, n_threads: int = 1) -> None:

@@ -147,6 +147,8 @@ def read(
 
 def check_folder(folder: Path) -> None:
     """Raise an error if a folder contains other files than a saved proximity."""
+    if folder.is_file():
+        raise FileExistsError(f"folder={str(folder)!r} is a file. Pass the name of a folder.")
     if folder.exists() and not is_ours(folder):
         raise FileExistsError(
             f"folder={str(folder)!r} contains files that are not a saved proximity. Use a new or "

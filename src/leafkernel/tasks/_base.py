@@ -263,8 +263,8 @@ def targets_of(prox: ForestProximity, y: Any) -> Any:
         return y
     if prox.y_ is None:
         raise ValueError(
-            "y is required, because the proximity was fitted without targets. Pass one target for "
-            "each training sample."
+            "y is required, because the proximity was fitted without targets. Pass y here, one "
+            "target for each training sample, or fit the proximity with y."
         )
     return prox.y_
 

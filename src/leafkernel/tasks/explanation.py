@@ -241,7 +241,7 @@ def explain_prediction(
     if (x is None) == (row is None):
         given = "neither" if x is None else "both"
         raise ValueError(
-            f"pass either x (a new sample) or row (a training sample); got {given} of them."
+            f"Pass either x (a new sample) or row (a training sample); got {given} of them."
         )
     if prox.scheme_.signed:
         return explain_score(prox, x, row, y, n)

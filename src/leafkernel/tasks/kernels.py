@@ -101,10 +101,10 @@ class ProximityKernel(_ColumnsOfSamples):
         lowered = shift is not None and shift.min() < -_ROUNDING
         if not scheme.symmetric or scheme.divides_by_shared_oob or lowered:
             reason = f"diagonal={proximity.diagonal!r}" if lowered else f"{scheme.name!r}"
+            advice = "diagonal='scheme'" if lowered else "'kerf', 'uniform' or 'oob_separable'"
             warn(
-                f"the kernel is not positive semidefinite with {reason}, so SVC and other kernel "
-                "machines may not converge. Use 'kerf', 'uniform' or 'oob_separable', with "
-                "diagonal='scheme'."
+                f"With {reason}, the kernel is not positive semidefinite, so SVC and other kernel "
+                f"machines may not converge. Use {advice}."
             )
 
     def fit_transform(
@@ -371,10 +371,12 @@ class ForestKernel(Kernel):
         """Return the proximity, or raise an error if it is not a covariance."""
         prox = check_similarity(self.prox, "ForestKernel")
         if not prox.scheme_.symmetric or "in_bag" in prox.scheme_.needs:
+            reason = "it differs for training samples and new samples"
+            if not prox.scheme_.symmetric:
+                reason = "it is not symmetric"
             raise ValueError(
-                f"weight_scheme={prox.scheme_.name!r} is not a covariance, because it is not "
-                "symmetric or differs for training samples and new samples. Use 'kerf' or "
-                "'uniform'."
+                f"weight_scheme={prox.scheme_.name!r} cannot be used as a covariance: {reason}. "
+                "Use 'kerf' or 'uniform'."
             )
         return prox
 

@@ -189,7 +189,8 @@ def _right_out_of_bag(prox: ForestProximity, classes: Array, codes: Array) -> Ar
     else:
         raise ValueError(
             f"weight_scheme={prox.scheme_.name!r} has no out-of-bag predictions of the training "
-            "samples. Use 'gap', fit the forest with oob_score=True, or pass correct."
+            "samples. Use 'gap', fit the forest with oob_score=True, or pass correct=, "
+            "one True or False for each training sample."
         )
     right: Array = (shares.argmax(axis=1) == codes) & (shares.sum(axis=1) > 0)
     return right

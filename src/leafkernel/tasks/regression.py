@@ -111,7 +111,15 @@ class ProximityRegressor(RegressorMixin, WeightedPrediction):
         super()._check(y)
         if y is None:
             raise ValueError("ProximityRegressor requires y to be passed, but the target y is None")
-        targets: Array = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        try:
+            targets: Array = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        except ValueError as error:
+            if "could not convert" not in str(error):
+                raise
+            raise ValueError(
+                f"y must contain numbers for {type(self).__name__} ({error}). For classes, use "
+                "ProximityClassifier."
+            ) from error
         one = targets.ndim == 2 and targets.shape[1] == 1
         return column_or_1d(targets, warn=True) if one else targets
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-from leafkernel._optional import require
 
 _KERNELS = Path(__file__).parent / "kernels"
 _NULL = np.intp(0)
@@ -25,7 +24,14 @@ _SHARE_OF_MEMORY = 0.6
 @cache
 def load_cupy() -> Any:
     """Return CuPy, or raise an error that says why the GPU cannot be used."""
-    cupy = require("cupy", extra="gpu")
+    try:
+        cupy = import_module("cupy")
+    except ImportError as error:
+        raise ImportError(
+            f'engine="gpu" needs CuPy and an NVIDIA GPU, but cupy could not be imported ({error}). '
+            'Install it with: pip install "leafkernel[gpu]", or with older drivers (before CUDA '
+            '13): pip install "leafkernel[gpu-cuda12]". Without a GPU, use engine="native".'
+        ) from error
     try:
         n_devices = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
