@@ -329,7 +329,7 @@ def test_other_samples_than_those_of_the_forest_are_refused(spread, forest):
     X, y = spread
     with pytest.raises(ValueError, match=r"X has 140 samples, but .* was fitted on 150"):
         ForestProximity(forest).fit(X[:140], y[:140])
-    with pytest.raises(ValueError, match="does not match the data"):
+    with pytest.raises(ValueError, match="does not match the rows"):
         ForestProximity(forest).fit(X[::-1], y[::-1])
     with pytest.raises(ValueError, match="y has 40 rows"):
         ForestProximity(forest, "kerf").fit(X, y[:40])

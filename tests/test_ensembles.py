@@ -79,7 +79,7 @@ def test_gap_of_bagging_is_its_prediction():
 def test_bagging_on_other_samples_or_weighed_classes_is_refused():
     X, y = zoo.iris()
     model = BaggingClassifier(n_estimators=5, random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="does not match the data"):
+    with pytest.raises(ValueError, match="does not match the rows"):
         ForestProximity(model, "gap").fit(X[::-1], y[::-1])
     with pytest.raises(ValueError, match=r"X has 59 samples, but .* was fitted on 60"):
         ForestProximity(model, "gap").fit(X[1:], y[1:])
@@ -145,7 +145,7 @@ def test_every_tree_saw_every_sample():
     X, y = zoo.iris()
     whole = BaggingClassifier(n_estimators=5, bootstrap=False)
     for forest in (IsolationForest(n_estimators=5), whole):
-        with pytest.raises(ValueError, match="every tree was trained on every sample; refit with"):
+        with pytest.raises(ValueError, match=r"every tree was trained on every sample. Refit with"):
             ForestProximity(forest, "gap").fit(X, y)
 
 

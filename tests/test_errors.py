@@ -19,10 +19,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.svm import SVC
 
 from leafkernel import ForestProximity, LeafkernelWarning, WeightScheme
+from leafkernel._suggestions import suggest
 from leafkernel._validation import count_threads
 from leafkernel.engines import NativeEngine
 from leafkernel.schemes import Boosted, InstanceHardness, Weighting
-from leafkernel.tasks import ProximityClassifier, outlier_scores
+from leafkernel.tasks import ProximityClassifier, ProximityRegressor, outlier_scores
 
 TREES = {"n_estimators": 30, "random_state": 0}
 
@@ -115,9 +116,9 @@ def test_fitted_forest_with_other_samples(forest, iris, rng, scheme):
     with pytest.raises(ValueError, match=r"X has 151 samples, but .* was fitted on 150"):
         ForestProximity(forest, scheme).fit(np.vstack([X, X[:1]]), np.append(y, 0))
     order = rng.permutation(150)
-    with pytest.raises(ValueError, match="the data that RandomForestClassifier was"):
+    with pytest.raises(ValueError, match="the rows that RandomForestClassifier was"):
         ForestProximity(forest, scheme).fit(X[order], y[order])
-    with pytest.raises(ValueError, match="does not match the data"):
+    with pytest.raises(ValueError, match="does not match the rows"):
         ForestProximity(forest, scheme).fit(X + 0.3, y)
 
 
@@ -126,7 +127,7 @@ def test_two_exchanged_samples_are_noticed(diabetes):
     forest = RandomForestRegressor(**TREES).fit(X, y)
     swapped = X.copy()
     swapped[[3, 50]] = X[[50, 3]]
-    with pytest.raises(ValueError, match="does not match the data"):
+    with pytest.raises(ValueError, match="does not match the rows"):
         ForestProximity(forest).fit(swapped, y)
 
 
@@ -144,7 +145,7 @@ def test_forgotten_sample_weight_is_noticed(iris, rng):
             ForestProximity(forest).fit(X, y)
     if not hasattr(forest, "_sample_weight"):  # a small difference is noticed too
         weight[3] *= 1.01
-        with pytest.raises(ValueError, match="does not match the data"):
+        with pytest.raises(ValueError, match="does not match the rows"):
             ForestProximity(forest).fit(X, y, sample_weight=weight)
 
 
@@ -168,13 +169,13 @@ def test_in_bag_schemes_without_bootstrap(iris, scheme):
     X, y = iris
     expected = (
         rf"weight_scheme='{scheme}' needs bootstrap samples \(in-bag weights\), but "
-        r"ExtraTreesClassifier\(bootstrap=False\) has none: .* refit with bootstrap=True or use"
+        r"ExtraTreesClassifier\(bootstrap=False\) has none: .* Refit with bootstrap=True, or use"
     )
     with pytest.raises(ValueError, match=expected):
         ForestProximity(ExtraTreesClassifier(**TREES), scheme).fit(X, y)
-    with pytest.raises(ValueError, match=r"RandomTreesEmbedding.* use 'kerf' or 'uniform'"):
+    with pytest.raises(ValueError, match=r"RandomTreesEmbedding.* Use 'kerf' or 'uniform'"):
         ForestProximity(RandomTreesEmbedding(5), scheme).fit(X)
-    with pytest.raises(ValueError, match=r"GradientBoostingClassifier.* use 'boosted'"):
+    with pytest.raises(ValueError, match=r"GradientBoostingClassifier.* Use 'boosted'"):
         ForestProximity(GradientBoostingClassifier(n_estimators=2), scheme).fit(X, y)
 
 
@@ -289,7 +290,11 @@ def test_too_many_neighbors(prox, iris):
     ("params", "error", "message"),
     [
         ({"diagonal": "ones"}, ValueError, "Did you mean 'one'"),
-        ({"engine": "gpu"}, ValueError, "engine must be one of 'auto', 'native', 'reference'"),
+        (
+            {"engine": "fast"},
+            ValueError,
+            "engine must be one of 'auto', 'native', 'gpu', 'reference'",
+        ),
         ({"symmetrize": 1}, TypeError, "symmetrize must be True or False"),
         ({"progress": "yes"}, TypeError, "progress must be True or False"),
         ({"dtype": np.int32}, ValueError, "dtype must be numpy.float32 or numpy.float64"),
@@ -325,7 +330,7 @@ def test_y_of_another_length(forest, iris):
 def test_not_a_forest(iris):
     with pytest.raises(
         TypeError,
-        match=r"tree ensemble; got SVC\(\)\. The supported models are RandomForest.*CatBoost",
+        match=r"tree ensemble; got SVC\. Use .*The supported models are RandomForest.*CatBoost",
     ):
         ForestProximity(SVC()).fit(*iris)
     with pytest.raises(TypeError, match=r"Pass an instance: RandomForestClassifier\(\)"):
@@ -570,3 +575,41 @@ def test_the_compiled_core_takes_any_number_of_threads(iris):
     engine = NativeEngine(n_threads=2**31 - 1)
     product = prox.kernel_.training_product()
     assert (engine.rows(product) != prox.proximity()).nnz == 0
+
+
+def test_only_likely_words_are_suggested():
+    assert suggest("gab", ["gap", "kerf"]) == " Did you mean 'gap'?"
+    assert suggest("ernel", ["kernel", "gap"]) == " Did you mean 'kernel'?"
+    assert suggest("foo", ["gap", "oob"]) == ""
+    assert suggest(3, ["gap"]) == ""
+
+
+def test_transform_says_why_it_does_not_exist():
+    prox = ForestProximity(RandomForestClassifier(5, random_state=0), "oob")
+    assert not hasattr(prox, "transform")
+    for name in ("transform", "fit_transform", "get_feature_names_out"):
+        with pytest.raises(
+            AttributeError, match=rf"'oob' does not support {name}\(\).*Use 'oob_sep"
+        ):
+            getattr(prox, name)
+    assert hasattr(prox.set_params(weight_scheme="kerf"), "transform")
+
+
+def test_an_unknown_argument_is_reported_with_the_method():
+    prox = ForestProximity.from_leaves([[0], [0], [1]])
+    with pytest.raises(TypeError, match=r"proximity\(\) got an unexpected keyword argument"):
+        prox.proximity(max_memory=10)
+
+
+def test_a_file_is_no_folder(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("mine")
+    with pytest.raises(FileExistsError, match=r"is a file. Pass the name of a folder"):
+        ForestProximity.from_leaves([[0], [0], [1]]).save(path)
+    assert path.read_text() == "mine"
+
+
+def test_text_is_no_target_of_a_regressor(iris):
+    X, y = iris
+    with pytest.raises(ValueError, match=r"y must contain numbers.*use ProximityClassifier"):
+        ProximityRegressor().fit(X, np.array(["a", "b", "c"])[y])

@@ -256,7 +256,7 @@ def test_importances_as_a_frame(iris):
     assert_array_equal(
         local_importance(without_y, y=y), local_importance(without_y, splits="target", y=y)
     )
-    with pytest.raises(ValueError, match=r"fitted without targets. Pass one"):
+    with pytest.raises(ValueError, match=r"fitted without targets. Pass y"):
         local_importance(without_y, splits="target")
 
 

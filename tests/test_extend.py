@@ -85,7 +85,7 @@ def test_a_pipeline_and_labels(iris):
 def test_schemes_of_draws_refuse(iris, forest, scheme):
     X, y = iris
     prox = ForestProximity(forest, scheme).fit(X, y)
-    with pytest.raises(ValueError, match=f"{scheme}.*new samples have none. Use 'kerf'"):
+    with pytest.raises(ValueError, match=f"{scheme}.*new samples have none. Use prox.reweigh"):
         prox.extend(X[:3], y[:3])
 
 

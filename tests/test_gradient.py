@@ -304,7 +304,7 @@ def test_models_of_other_samples_are_refused(rng):
         (GradientBoostingRegressor(subsample=0.5, **SMALL), "train it with an integer"),
         (GradientBoostingRegressor(n_iter_no_change=2, **SMALL), "train it with an integer"),
         (HistGradientBoostingRegressor(monotonic_cst=[1, 0, 0], **HIST), "monotonic constraints"),
-        (RandomForestClassifier(3), "use 'gap' for a random forest"),
+        (RandomForestClassifier(3), "Use 'gap' for a random forest"),
     ],
 )
 def test_models_that_are_not_sums_are_refused(rng, model, reason):

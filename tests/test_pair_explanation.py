@@ -317,9 +317,9 @@ def test_forests_that_do_not_tell_their_splits(iris):
         ForestProximity.from_leaves([[1, 4], [1, 5]]),
         ForestProximity(Halves(), "uniform").fit(X),
     ):
-        with pytest.raises(ValueError, match="explain_pair requires the splits of the trees, but"):
+        with pytest.raises(ValueError, match="explain_pair needs the splits of the trees, but"):
             explain_pair(prox, 0, 1)
-        with pytest.raises(ValueError, match=r"local_importance requires.*of scikit-learn"):
+        with pytest.raises(ValueError, match=r"local_importance needs.*of scikit-learn"):
             local_importance(prox)
     assert explain_prediction(prox, X[0], y=y).predicted == 0
 

@@ -189,7 +189,7 @@ def test_the_proximity_keeps_the_targets(prox, split):
     assert_array_equal(select_prototypes(prox).rows, select_prototypes(prox, names).rows)
     assert_array_equal(class_prototypes(prox, X).median, class_prototypes(prox, X, names).median)
     assert_array_equal(ProximityClassifier(prox).fit(X).predict(X_new), prox.forest_.predict(X_new))
-    with pytest.raises(ValueError, match=r"fitted without targets. Pass one"):
+    with pytest.raises(ValueError, match=r"fitted without targets. Pass y"):
         find_label_errors(ForestProximity(prox.forest_, "uniform").fit(X))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 import warnings
 from collections.abc import Iterable
@@ -13,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from joblib import cpu_count, effective_n_jobs
 from sklearn.utils.validation import _num_samples, check_consistent_length
+
+from leafkernel._suggestions import suggest
 
 try:
     from sklearn.utils.validation import validate_data
@@ -46,19 +47,6 @@ def warn(message: str) -> None:
     ):
         frame, stacklevel = frame.f_back, stacklevel + 1
     warnings.warn(message, LeafkernelWarning, stacklevel=stacklevel)
-
-
-def suggest(value: object, options: Iterable[str]) -> str:
-    """Return ``" Did you mean 'x'?"`` for the option closest to a misspelled value, or ``""``."""
-    if not isinstance(value, str):
-        return ""
-    nearest = difflib.get_close_matches(value.lower(), list(options), n=1, cutoff=0.5)
-    # Misspelled words mostly start correctly. Other words must be very similar.
-    is_likely = bool(nearest) and (
-        nearest[0][0] == value.lower()[:1]
-        or difflib.SequenceMatcher(None, nearest[0], value.lower()).ratio() > 0.8
-    )
-    return f" Did you mean {nearest[0]!r}?" if is_likely else ""
 
 
 def check_choice(name: str, value: object, options: Iterable[str]) -> None:

@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 import leafkernel
-from leafkernel._validation import suggest
+from leafkernel._suggestions import suggest
 from leafkernel.cli._options import ResultOptions
 from leafkernel.cli._streams import writing_stdout
 from leafkernel.cli.commands import COMMANDS

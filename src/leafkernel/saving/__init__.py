@@ -27,7 +27,7 @@ from leafkernel.saving._folder import (
     DamagedError,
     FolderReader,
     FolderWriter,
-    is_ours,
+    check_folder,
     reading,
     writing,
 )
@@ -36,7 +36,7 @@ from leafkernel.saving._labels import read_index, read_values, write_index, writ
 from leafkernel.schemes import WeightScheme, find_scheme
 from leafkernel.weighting import Weighting
 
-__all__ = ["MANIFEST", "DamagedError", "read", "verify", "write"]
+__all__ = ["MANIFEST", "DamagedError", "check_folder", "read", "verify", "write"]
 
 _SAMPLES = ("leaf", "in_bag_weights", "oob_flags", "feature_values", "labels", "leaf_parts")
 _STATS = (
@@ -143,17 +143,6 @@ def read(
     return reading(
         Path(folder), lambda reader: _read(reader, weight_scheme, forest, trusted), verify=verify
     )
-
-
-def check_folder(folder: Path) -> None:
-    """Raise an error if a folder contains other files than a saved proximity."""
-    if folder.is_file():
-        raise FileExistsError(f"folder={str(folder)!r} is a file. Pass the name of a folder.")
-    if folder.exists() and not is_ours(folder):
-        raise FileExistsError(
-            f"folder={str(folder)!r} contains files that are not a saved proximity. Use a new or "
-            "empty folder."
-        )
 
 
 def identity_of(folder: str | os.PathLike[str]) -> str:

@@ -103,6 +103,17 @@ class FolderWriter:
         return name
 
 
+def check_folder(folder: Path) -> None:
+    """Raise an error if a folder contains other files than a saved proximity."""
+    if folder.is_file():
+        raise FileExistsError(f"folder={str(folder)!r} is a file. Pass the name of a folder.")
+    if folder.exists() and not is_ours(folder):
+        raise FileExistsError(
+            f"folder={str(folder)!r} contains files that are not a saved proximity. Use a new or "
+            "empty folder."
+        )
+
+
 @contextmanager
 def writing(
     folder: Path, values: dict[str, Any], begun: Path | None = None
@@ -112,12 +123,8 @@ def writing(
     If ``begun`` is an unfinished data folder, it is used. It is kept on errors, so that the work
     can be resumed.
     """
+    check_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    if not is_ours(folder):
-        raise FileExistsError(
-            f"folder={str(folder)!r} contains files that are not a saved proximity. Use a new or "
-            "empty folder."
-        )
     token = secrets.token_hex(6)
     part, data = begun or folder / f".part-{token}", begun or folder / f"data-{token}"
     part.mkdir(exist_ok=begun is not None)

@@ -32,7 +32,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from leafkernel._validation import suggest
+from leafkernel._suggestions import suggest
 from leafkernel.leaf_index import ForestStats, Samples
 from leafkernel.schemes._base import NEEDS, AnyWeights, WeightScheme, ratio
 from leafkernel.schemes.boosted import Boosted

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from leafkernel._validation import shorten, suggest
+from leafkernel._suggestions import suggest
+from leafkernel._validation import shorten
 from leafkernel.tables import MIN_ROWS
 from leafkernel.tables._dates import DATE_FORMS
 from leafkernel.tables._findings import Findings

@@ -27,12 +27,7 @@ def read_trees(prox: ForestProximity, what: str) -> tuple[Sequence[Tree], Array]
     try:
         return forest.trees(), forest.feature_names(names)
     except Unavailable as error:
-        raise ValueError(f"{what} needs the splits of the trees. {_sentence(error)}") from error
-
-
-def _sentence(error: Unavailable) -> str:
-    text = str(error)
-    return f"{text[0].upper()}{text[1:]}."
+        raise ValueError(f"{what} needs the splits of the trees, but {error}.") from error
 
 
 @dataclass(frozen=True)
