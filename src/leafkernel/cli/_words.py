@@ -151,11 +151,13 @@ def _say_pair(study: Study, about: dict[str, Any], pair: dict[str, Any]) -> list
     if study.new is not None:
         this, short[0] = f"the new {this}", f"new row {row}"
     shared, counting, n = pair["trees"], pair["trees_that_count"], study.prox.n_trees_
-    some = "" if counting == shared else f"; {counting:,} of these trees count with this scheme"
+    some = (
+        "" if counting == shared else f" Only {counting:,} of these trees count with this scheme."
+    )
     lines = [
         f"Why {this} and {_call(other, pair.get('neighbor_id'))} are similar:",
         f"They share a leaf in {shared:,} of {n:,} trees. "
-        f"Their proximity is {_number(pair['proximity'])}{some}.",
+        f"Their proximity is {_number(pair['proximity'])}.{some}",
     ]
     if pair["together"]:
         lines.append("Columns that keep them together:")

@@ -191,7 +191,9 @@ class PairExplanation:
                     if np.isnan(threshold)
                     else f"split at about {number(_plain(threshold))}"
                 )
-                lines.append(f"  in {count}  {name}  {at}, reached by {share:.0%} of training rows")
+                reached = f"({share:.0%} of training rows reach this split)"
+                trees = "tree " if count.strip() == "1" else "trees"
+                lines.append(f"  {count} {trees}  {name}  {at} {reached}")
             lines += _others(len(parting) - _NAMED)
         return "\n".join(lines)
 
@@ -209,11 +211,11 @@ class PairExplanation:
         if self.proximity == 0 and len(self.trees):
             return f"{text}, but all with weight 0. Their proximity is 0."
         some = (
-            f"; {counting} of these trees count with this scheme"
+            f" Only {counting} of these trees count with this scheme."
             if counting < len(self.trees)
             else ""
         )
-        return f"{text}. Their proximity is {number(self.proximity)}{some}."
+        return f"{text}. Their proximity is {number(self.proximity)}.{some}"
 
     def _trees(self, count: int) -> str:
         if count == self.n_trees:

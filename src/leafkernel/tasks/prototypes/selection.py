@@ -71,7 +71,10 @@ class Prototypes:
         return frame_of(columns, self.row_labels)
 
     def __str__(self) -> str:
-        lines = [f"{len(self.rows)} prototypes, with the mean proximity of their class to them:"]
+        lines = [
+            f"{len(self.rows)} prototypes, with the mean proximity of the rows of each class to "
+            "their nearest prototype:"
+        ]
         for label, coverage in self.coverage.items():
             rows = [label_text(row) for row in self.row_labels[self.labels == label]]
             some = f"row{'s' * (len(rows) > 1)} {shorten(rows, 10)}"
