@@ -160,7 +160,7 @@ def test_bagging_with_a_warm_start_forgets_its_draws():
 def test_weights_that_bagging_was_not_fitted_with_are_refused():
     X, y = zoo.iris()
     model = BaggingClassifier(n_estimators=5, random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match=r"sample_weight differs|not contain the samples"):
+    with pytest.raises(ValueError, match=r"sample_weight differs|not match the rows"):
         ForestProximity(model, "gap").fit(X, y, sample_weight=np.arange(60) + 1.0)
 
 

@@ -172,7 +172,7 @@ def test_missing_values_where_the_forest_takes_them(iris, rng):
         uniform.toarray(), (leaf[:, None] == leaf[None]).mean(axis=2), rtol=0, atol=1e-12
     )
     if parse_version(sklearn.__version__) < parse_version("1.8"):
-        with pytest.raises(ValueError, match=r"scikit-learn < 1\.8 sends some of them"):
+        with pytest.raises(ValueError, match=r"scikit-learn < 1\.8 can send them"):
             ForestProximity(forest).fit(X, y)
         return
     prox = ForestProximity(forest, dtype=np.float64).fit(X, y)
