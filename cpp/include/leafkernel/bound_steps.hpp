@@ -22,7 +22,7 @@ public:
     };
     // A level of a leaf.
     struct Step {
-        double weight;  // what it adds to each member
+        double weight;  // added to the sum of each member
         double drop;    // the weight minus that of the leaf's next level
         std::uint32_t visit, level;
     };

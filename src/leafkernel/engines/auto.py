@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -9,10 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
 
-from leafkernel._progress import OnProgress
-from leafkernel.engines.native import NO_LIMIT, NativeEngine
+from leafkernel.engines.native import NativeEngine
 from leafkernel.leaf_index import LeafIndex
 from leafkernel.product import Product
 
@@ -28,6 +27,15 @@ def auto_engine(*, n_threads: int) -> NativeEngine | AutoEngine:
     if find_spec("cupy") is None:
         return NativeEngine(n_threads, reason="CuPy is not installed")
     return AutoEngine(n_threads)
+
+
+def _of_chosen(name: str) -> Callable[..., Any]:
+    """Return a method that calls the same method of the engine for the product."""
+
+    def call(self: AutoEngine, product: Product, *args: Any, **params: Any) -> Any:
+        return getattr(self.chosen(product), name)(product, *args, **params)
+
+    return call
 
 
 @dataclass(frozen=True)
@@ -57,70 +65,27 @@ class AutoEngine:
         problem = gpu.gpu_problem()
         return gpu.GpuEngine() if problem is None else replace(native, reason=problem)
 
-    def describe(self, product: Product) -> str:
-        """Return the name of the selected engine, and why it was selected."""
-        found: str = self.chosen(product).describe(product)
-        return found
-
-    def prepare(self, index: LeafIndex) -> Any:
-        """Raise an error: the selected engine prepares the index."""
-        raise NotImplementedError
+    def prepare(self, index: LeafIndex) -> LeafIndex:
+        """Return the index itself. The selected engine prepares it."""
+        return index
 
     def on_one_thread(self) -> AutoEngine:
         """Return the same engine on one thread."""
         return replace(self, n_threads=1)
 
-    def rows(
-        self,
-        product: Product,
-        on_progress: OnProgress | None = None,
-        *,
-        sort: bool = True,
-        most_entries: int = NO_LIMIT,
-    ) -> csr_array:
-        """Return P, shape (m, n)."""
-        return self.chosen(product).rows(product, on_progress, sort=sort, most_entries=most_entries)
+    describe = _of_chosen("describe")
+    rows = _of_chosen("rows")
+    dense = _of_chosen("dense")
+    nearest = _of_chosen("nearest")
+    sums = _of_chosen("sums")
+    nonzeros = _of_chosen("nonzeros")
 
-    def dense(self, product: Product, on_progress: OnProgress | None = None) -> npt.NDArray[Any]:
-        """Return P as a dense array, shape (m, n)."""
-        found: npt.NDArray[Any] = self.chosen(product).dense(product, on_progress)
-        return found
-
-    def nearest(
-        self,
-        product: Product,
-        k: int,
-        on_progress: OnProgress | None = None,
-        *,
-        by_magnitude: bool = False,
-    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
-        """Return the k largest entries of each row and their columns, shapes (m, k)."""
-        found: tuple[npt.NDArray[Any], npt.NDArray[np.int64]] = self.chosen(product).nearest(
-            product, k, on_progress, by_magnitude=by_magnitude
-        )
-        return found
-
-    def sums(
-        self,
-        product: Product,
-        values: npt.NDArray[np.float64],
-        on_progress: OnProgress | None = None,
-    ) -> npt.NDArray[np.float64]:
-        """Return P @ values, shape (m, c)."""
-        found: npt.NDArray[np.float64] = self.chosen(product).sums(product, values, on_progress)
-        return found
+    # The processor computes these quickly, so they are never copied to a GPU.
 
     def apply(self, product: Product, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Return Q Wᵀ @ values, shape (m, c). The compiled engine computes it: it is fast there."""
+        """Return Q Wᵀ @ values, shape (m, c)."""
         return NativeEngine(self.n_threads).apply(product, values)
 
     def collisions(self, product: Product) -> npt.NDArray[np.int64]:
         """Return the number of leaf collisions of each row, shape (m,)."""
         return NativeEngine(self.n_threads).collisions(product)
-
-    def nonzeros(
-        self, product: Product, on_progress: OnProgress | None = None
-    ) -> npt.NDArray[np.int64]:
-        """Return the number of nonzeros of each row, shape (m,)."""
-        found: npt.NDArray[np.int64] = self.chosen(product).nonzeros(product, on_progress)
-        return found
