@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csc_array, csr_array
 from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
 
 from leafkernel import ForestProximity
 from leafkernel.engines import NativeEngine
@@ -174,3 +175,48 @@ def test_the_error_says_what_an_engine_lacks():
 
     with pytest.raises(TypeError, match="which has no apply, collisions, n_threads, nearest"):
         ForestProximity.from_leaves(LEAVES, engine=Half())
+
+
+class OnDevice(np.ndarray):
+    """An array that only the user should see, as if it were on a device."""
+
+
+class DeviceEngine(NativeEngine):
+    """Returns neighbors as if they were on a device, and routes samples itself."""
+
+    routed = 0
+
+    def on_host(self):
+        return NativeEngine()
+
+    def nearest(self, *args, **params):
+        return tuple(array.view(OnDevice) for array in super().nearest(*args, **params))
+
+    def result_bytes(self):
+        return 100
+
+    def route(self, table, X):
+        type(self).routed += len(X)
+        return table.leaves(X, n_threads=1)
+
+
+def test_the_user_gets_results_on_the_device_and_tasks_in_memory():
+    prox = ForestProximity.from_leaves(LEAVES, engine=DeviceEngine())
+    assert type(prox.kneighbors()[1]) is OnDevice
+    inside = Inside.of(prox)
+    assert type(inside.prox.kneighbors()[1]) is np.ndarray  # as tasks call it
+    assert type(inside.engine.nearest(inside.product(), 3)[1]) is np.ndarray
+    with pytest.raises(MemoryError, match="100 bytes"):
+        prox.proximity()
+    assert prox.set_params(max_memory="1MB").proximity().shape == (60, 60)
+
+
+def test_an_engine_can_route_samples(iris):
+    X, y = iris
+    forest = RandomForestClassifier(5, random_state=0).fit(X, y)
+    DeviceEngine.routed = 0
+    prox = ForestProximity(forest, "kerf", engine=DeviceEngine()).fit(X, y)
+    assert DeviceEngine.routed == 150
+    found = prox.kneighbors(X[:9])[1]
+    native = ForestProximity(forest, "kerf").fit(X, y)
+    assert_array_equal(found, native.kneighbors(X[:9])[1])

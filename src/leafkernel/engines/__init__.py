@@ -47,8 +47,16 @@ class Engine(Preparer, Protocol):
     :meth:`prepare` is called once for each index of reference samples. Its result, such as a copy
     on a device, is stored with the index. The engine itself can hold a connection or a device.
     Cloning or pickling the proximity copies the engine. If it holds objects that cannot be copied,
-    define ``__deepcopy__`` and ``__reduce__``. An engine may also have a method
-    ``dense(product, on_progress)`` that returns P as a dense array.
+    define ``__deepcopy__`` and ``__reduce__``.
+
+    An engine may also have these methods:
+
+    - ``dense(product, on_progress)`` returns P as a dense array.
+    - ``describe(product)`` returns the name of the engine for ``forecast``.
+    - ``route(table, X)`` returns the leaves of float32 samples, or None to use the processor.
+    - ``on_host()`` returns the same engine with results in main memory, if :meth:`rows` and
+      :meth:`nearest` return results on a device. Tasks use it.
+    - ``result_bytes()`` returns the memory for results on a device, or None.
     """
 
     @property
