@@ -1,10 +1,13 @@
-"""Write the tables of docs/gpu.md from ``benchmarks/gpu.json``.
+"""Write the tables and the picture of docs/gpu.md from ``benchmarks/gpu.json``.
 
 python benchmarks/gpu_page.py
 """
 
 import json
 from pathlib import Path
+
+import matplotlib.pyplot as plt
+from report import table
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "gpu.json"
@@ -24,8 +27,33 @@ BEGIN, END = "<!-- measured -->\n\n", "\n\n<!-- end -->"
 
 
 def main():
+    results = json.loads(RESULTS.read_text())
     before, _, after = split(PAGE.read_text())
-    PAGE.write_text(before + tables(json.loads(RESULTS.read_text())) + after)
+    PAGE.write_text(before + tables(results) + after)
+    draw(results["kernels"])
+
+
+def draw(kernels):
+    """Draw the times of neighbors on the processor and on the GPU."""
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
+    for ax, n_rows in zip(axes, (65_536, 262_144), strict=True):
+        found = [r for r in kernels if r["rows"] == n_rows]
+        place = range(len(found))
+        for shift, key, label, color in (
+            (-0.2, "native_nearest_ms", "16 cores", "#9aa5b1"),
+            (0.2, "nearest_ms", "H200", "#2a7f4f"),
+        ):
+            bars = ax.bar([p + shift for p in place], [r[key] for r in found], 0.4, color=color)
+            bars.set_label(label)
+            ax.bar_label(bars, fmt="%.0f", fontsize=8)
+        ax.set_xticks(list(place), [r["scheme"] for r in found])
+        ax.set_yscale("log")
+        ax.set_ylim(1, 3000)
+        ax.set_title(f"{n_rows:,} rows", fontsize=10)
+        ax.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel("time, ms")
+    axes[0].legend(frameon=False, fontsize=8, loc="upper right")
+    figure.savefig(PAGE.parent / "images" / "gpu-time.png", dpi=120)
 
 
 def split(page):
@@ -38,10 +66,6 @@ def split(page):
 def bound(record):
     """Return the milliseconds to write P once: 8 bytes for each entry."""
     return 8 * record["nonzeros"] / BYTES_PER_MS
-
-
-def table(names, rows):
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in [names, ["---"] * len(names), *rows])
 
 
 def tables(results):
