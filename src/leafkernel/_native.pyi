@@ -75,6 +75,17 @@ class PackedTrees:
     @property
     def n_features(self) -> int: ...
 
+class WeightedNodes:
+    def __init__(
+        self,
+        first: npt.NDArray[np.int64],
+        parent: npt.NDArray[np.int32],
+        weights: npt.NDArray[np.float64],
+        decay: float,
+    ) -> None: ...
+    @property
+    def norms(self) -> npt.NDArray[np.float64]: ...
+
 def pack_trees(trees: list[Any], n_features: int, n_threads: int) -> PackedTrees | None: ...
 def find_other_masses(
     trees: list[Any],
@@ -142,6 +153,9 @@ def dense_rows(
 def apply(
     product: Product, index: LeafIndex, values: npt.NDArray[np.float64], n_threads: int
 ) -> npt.NDArray[np.float64]: ...
+def nearest_by_paths(
+    product: Product, index: LeafIndex, k: int, n_threads: int, on_progress: OnProgress | None
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64], npt.NDArray[np.int64]]: ...
 def nonzeros(
     product: Product, index: LeafIndex, loop: str, n_threads: int, on_progress: OnProgress | None
 ) -> npt.NDArray[np.int64]: ...

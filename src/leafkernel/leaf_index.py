@@ -19,6 +19,7 @@ from leafkernel._lazy import lazy
 from leafkernel._progress import track
 from leafkernel._state import FieldsState
 from leafkernel.incidence import Coordinates, Incidence, WeighedRows
+from leafkernel.tree_nodes import TreeNodes
 from leafkernel.weighting import Weighting
 
 Array = npt.NDArray[Any]
@@ -210,9 +211,9 @@ class ForestStats(FieldsState):
     """Statistics of the leaves and trees of a fitted forest.
 
     A weight scheme gets it as ``forest``. It has the attributes ``n_trees``, ``n_leaves``,
-    ``leaf_mass``, ``in_bag_mass``, ``tree_weights``, ``base_scores``, ``tree_outputs`` and
-    ``output_labels``, and the method ``path_features``. Most of them must be declared in ``needs``;
-    see ``WeightScheme``.
+    ``leaf_mass``, ``in_bag_mass``, ``tree_weights``, ``nodes``, ``base_scores``, ``tree_outputs``
+    and ``output_labels``, and the method ``path_features``. Most of them must be declared in
+    ``needs``; see ``WeightScheme``.
 
     Parameters
     ----------
@@ -227,6 +228,8 @@ class ForestStats(FieldsState):
     features_on_paths : tuple of (offsets, features), optional
         The distinct features on the path to each leaf. Those of leaf ℓ are
         ``features[offsets[ℓ]:offsets[ℓ + 1]]``.
+    nodes_of_trees : TreeNodes, optional
+        The nodes of all trees.
     base_scores_of_outputs : ndarray of float64 of shape (K,), optional
         Raw score of each output of a boosted model before its first tree.
     outputs_of_trees : ndarray of int64 of shape (T,), optional
@@ -252,6 +255,7 @@ class ForestStats(FieldsState):
     in_bag_masses: Array | None = None
     weights_of_trees: Array | None = None
     features_on_paths: tuple[Array, Array] | None = None
+    nodes_of_trees: TreeNodes | None = None
     base_scores_of_outputs: Array | None = None
     outputs_of_trees: Array | None = None
     labels_of_outputs: Array | None = None
@@ -311,6 +315,13 @@ class ForestStats(FieldsState):
         if self.weights_of_trees is None:
             raise _undeclared("tree_weights", "tree_weights")
         return self.weights_of_trees
+
+    @property
+    def nodes(self) -> TreeNodes:
+        """The nodes of all trees."""
+        if self.nodes_of_trees is None:
+            raise _undeclared("nodes", "trees")
+        return self.nodes_of_trees
 
     @property
     def base_scores(self) -> Array:

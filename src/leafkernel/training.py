@@ -160,6 +160,7 @@ def read_stats(
                 counted,
                 weights_of_trees=stats.weights_of_trees,
                 features_on_paths=stats.features_on_paths,
+                nodes_of_trees=stats.nodes_of_trees,
                 base_scores_of_outputs=stats.base_scores_of_outputs,
                 outputs_of_trees=stats.outputs_of_trees,
                 labels_of_outputs=stats.labels_of_outputs,
@@ -196,6 +197,9 @@ def complete_stats(
     if "paths" in scheme.needs and stats.features_on_paths is None:
         with _needed_by(scheme, "tree paths"):
             known["features_on_paths"] = forest.path_features()
+    if "trees" in scheme.needs and stats.nodes_of_trees is None:
+        with _needed_by(scheme, "the nodes of the trees"):
+            known["nodes_of_trees"] = forest.nodes()
     if "gradients" in scheme.needs and forest.outputs is not None:
         known["base_scores_of_outputs"] = forest.outputs.base_scores
         known["outputs_of_trees"] = forest.outputs.of_tree

@@ -16,6 +16,8 @@ name                query weight q_t(x)                  reference weight w_t(x'
 ``boosted``         √(w_t/Σw)                            the same                        yes
 ``ih``              1/T                                  1 − kDN_t(x')                   no
 ``gradient``        1                                    −η·c·g/(H(ℓ_t(x')) + λ)         no
+``pbk``             e^(−λ·edges)/√T at each ancestor     the same                        yes
+``rpk``             1/√(T·(h + 1)) at each ancestor      the same                        yes
 ==================  ===================================  ==============================  =========
 
 T is the number of trees and ℓ_t(x) the leaf of x in tree t. M(ℓ) is the number of training samples
@@ -23,6 +25,8 @@ in a leaf, and M_in(ℓ) their in-bag weight. c_t(x) is the in-bag weight of x i
 if x is out-of-bag in tree t, else 0. S(x) is the number of trees in which x is out-of-bag, and
 S(x, x') the number in which both are. The other symbols are explained in the class of the scheme.
 
+``pbk`` and ``rpk`` compare whole paths: all nodes on the path to a leaf, not only the leaf. See
+:class:`PathScheme`. :class:`Collapsed` applies a scheme of leaves to trees with fewer splits.
 ``original`` is another name for ``uniform``.
 """
 
@@ -35,26 +39,37 @@ from typing import Any
 from leafkernel._suggestions import suggest
 from leafkernel.leaf_index import ForestStats, Samples
 from leafkernel.schemes._base import NEEDS, AnyWeights, WeightScheme, ratio
+from leafkernel.schemes._paths import NodeWeights, PathScheme
 from leafkernel.schemes.boosted import Boosted
+from leafkernel.schemes.collapsed import Collapsed
 from leafkernel.schemes.gap import Gap
 from leafkernel.schemes.gradient import Gradient
 from leafkernel.schemes.ih import InstanceHardness
 from leafkernel.schemes.kerf import Kerf
 from leafkernel.schemes.oob import OutOfBag
 from leafkernel.schemes.oob_separable import SeparableOutOfBag
+from leafkernel.schemes.path_decay import PathDecay
+from leafkernel.schemes.random_partition import RandomPartition
 from leafkernel.schemes.uniform import Uniform
+from leafkernel.tree_nodes import TreeNodes
 from leafkernel.weighting import Weighting
 
 __all__ = [
     "Boosted",
+    "Collapsed",
     "ForestStats",
     "Gap",
     "Gradient",
     "InstanceHardness",
     "Kerf",
+    "NodeWeights",
     "OutOfBag",
+    "PathDecay",
+    "PathScheme",
+    "RandomPartition",
     "Samples",
     "SeparableOutOfBag",
+    "TreeNodes",
     "Uniform",
     "WeightScheme",
     "Weighting",
@@ -72,6 +87,8 @@ _BY_NAME: dict[str, type[WeightScheme]] = {
     "boosted": Boosted,
     "ih": InstanceHardness,
     "gradient": Gradient,
+    "pbk": PathDecay,
+    "rpk": RandomPartition,
 }
 
 

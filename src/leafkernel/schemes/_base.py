@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from leafkernel.cells import Cells
 from leafkernel.leaf_index import ForestStats, Samples
 from leafkernel.weighting import Weighting
+
+if TYPE_CHECKING:
+    from leafkernel.schemes._paths import NodeWeights
 
 #: The return value of a scheme: an array of shape (n, T), or its factors.
 Weights = npt.NDArray[Any]
 AnyWeights = Weights | Weighting
 
 #: Allowed values in ``needs``.
-NEEDS = frozenset({"in_bag", "tree_weights", "labels", "paths", "features", "gradients"})
+NEEDS = frozenset({"in_bag", "tree_weights", "labels", "paths", "features", "gradients", "trees"})
 
 
 class WeightScheme(ABC):
@@ -40,7 +44,7 @@ class WeightScheme(ABC):
     ----------
     name : str
         Name of the scheme in messages. By default, the name of the class.
-    needs : frozenset of {"in_bag", "tree_weights", "labels", "paths", "features", "gradients"}
+    needs : frozenset of str
         Information that the scheme uses in addition to the leaves. Only declared information is
         available:
 
@@ -49,6 +53,7 @@ class WeightScheme(ABC):
         - "labels": ``samples.labels`` (None for new samples)
         - "paths": ``forest.path_features``, the features on the path to each leaf
         - "features": ``samples.features``, the feature values of the samples
+        - "trees": ``forest.nodes``, the nodes of the trees
         - "gradients": ``samples.contributions``, the contribution of each training sample to the
           leaf values of a boosted model, ``forest.base_scores``, ``forest.tree_outputs`` and
           ``forest.output_labels``
@@ -173,6 +178,14 @@ class WeightScheme(ABC):
             The weights w_t(x). They must be nonnegative unless the scheme is ``signed``.
         """
         return self.query(samples, forest)
+
+    def cells(self, forest: ForestStats) -> Cells | None:
+        """Return the sets of leaves that count as one leaf. None means that every leaf is one."""
+        return None
+
+    def node_weights(self, forest: ForestStats) -> NodeWeights | None:
+        """Return the weights of the nodes if the scheme compares whole paths, else None."""
+        return None
 
     def adjusted_diagonal(self, samples: Samples, forest: ForestStats) -> Weights:
         """Return the values for ``diagonal="adjusted"``.

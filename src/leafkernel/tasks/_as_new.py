@@ -72,6 +72,14 @@ class OutOfBagQueries(WeightScheme):
         """Return the reference weights w'."""
         return self.scheme.reference(samples, forest)
 
+    def cells(self, forest: ForestStats) -> Any:
+        """Return the cells of the other scheme."""
+        return self.scheme.cells(forest)
+
+    def node_weights(self, forest: ForestStats) -> Any:
+        """Return the node weights of the other scheme."""
+        return self.scheme.node_weights(forest)
+
 
 class AsNew:
     """Proximities of training samples and new samples on the same scale.
