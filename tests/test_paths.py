@@ -21,6 +21,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from leafkernel import Batches, ForestProximity
+from leafkernel._memory import is_mapped
 from leafkernel.engines import PathEngine, engine_for_paths
 from leafkernel.inside import Inside
 from leafkernel.schemes import Collapsed, NodeWeights, PathDecay, PathScheme, RandomPartition
@@ -394,6 +395,28 @@ def test_batches(forest, tmp_path):
         prox.kneighbors(n_neighbors=4), expected.kneighbors(n_neighbors=4), strict=True
     ):
         np.testing.assert_allclose(one, other, atol=1e-15)
+    assert is_mapped(prox.kernel_.query.incidence.columns)
+
+
+@pytest.mark.parametrize(
+    "scheme", [PathDecay(), RandomPartition("sampled"), Collapsed("kerf", min_samples=15)], ids=str
+)
+def test_dask(forest, scheme):
+    array = pytest.importorskip("dask.array")
+    prox = ForestProximity(forest, scheme, dtype=np.float64).fit(X, y)
+    on_dask = ForestProximity(forest, scheme, dtype=np.float64)
+    on_dask.fit(array.from_array(X, chunks=(100, X.shape[1])), y)
+    for given_X in (None, X_new):
+        P = prox.proximity(given_X)
+        assert abs(on_dask.proximity(given_X).compute() - P).max() < 1e-14
+        averages = prox.weighted_average(y, given_X)
+        np.testing.assert_allclose(on_dask.weighted_average(y, given_X), averages, rtol=1e-12)
+        maps = on_dask.query_map(given_X).compute()
+        assert abs(maps - prox.query_map(given_X)).max() < 1e-15
+    for one, other in zip(
+        prox.kneighbors(n_neighbors=4), on_dask.kneighbors(n_neighbors=4), strict=True
+    ):
+        np.testing.assert_array_equal(one, np.asarray(other))
 
 
 def test_tasks_take_path_kernels(forest):

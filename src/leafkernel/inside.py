@@ -127,7 +127,7 @@ class Inside:
     @lazy
     def engine(self) -> Engine:
         """Return the engine, with results in main memory."""
-        engine = self._find_engine()
+        engine = self.find_engine()
         engine = getattr(engine, "on_host", lambda: engine)()
         return PartedEngine(engine) if isinstance(self.kernel.index, PartedIndex) else engine
 
@@ -139,9 +139,10 @@ class Inside:
         """
         if self.prox._results_in_memory or isinstance(self.kernel.index, PartedIndex):
             return self.engine
-        return self._find_engine()
+        return self.find_engine()
 
-    def _find_engine(self) -> Engine:
+    def find_engine(self) -> Engine:
+        """Return the engine that the user chose, or the one for paths if the kernel needs it."""
         compares_paths = self.kernel.nodes is not None
         find = engine_for_paths if compares_paths else find_engine
         return find(self.prox.engine, n_threads=self.n_threads)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -88,12 +88,13 @@ class LeafKernel(FieldsState):
         dtype: np.dtype[Any],
         cuts: Sequence[slice] | None = None,
         list_part: ListPart | None = None,
+        in_cells: Callable[[Cells, Samples], Samples] = Cells.samples,
         n_threads: int = 1,
     ) -> LeafKernel:
         """Compute the weights of the training samples, and index them by leaf."""
         of_forest, cells = forest, scheme.cells(forest)
         if cells is not None:
-            samples, forest = cells.samples(samples), cells.stats(forest)
+            samples, forest = in_cells(cells, samples), cells.stats(forest)
         incidence = samples.incidence_in(forest.coordinates, n_threads=n_threads)
         weights, asked = weigh(scheme, "query", samples, forest, dtype)
         query = reference = WeighedRows(incidence, weights)

@@ -79,7 +79,8 @@ def fit(prox: Any, scheme: WeightScheme, X: Any, y: Any, sample_weight: Any) -> 
     if "in_bag" in scheme.needs:
         check_draws(stats, forest, scheme, n_threads=n_threads)
         warn_of_never_oob(_n_never_oob(samples), n, scheme)
-    masses = task("stats", replace, total, weights_of_trees=stats.weights_of_trees)
+    trees = {"weights_of_trees": stats.weights_of_trees, "nodes_of_trees": stats.nodes_of_trees}
+    masses = task("stats", replace, total, **trees)
     params = {
         "diagonal": prox.diagonal,
         "symmetrize": prox.symmetrize,
