@@ -159,30 +159,30 @@ private:
     template <class Store, int Width>
     void multiply(Offset tree, Store* of_leaf, std::vector<double>& sums) const {
         const Offset begin = first_[tree], n = first_[tree + 1] - begin;
+        const Offset first = first_leaves_[tree], end = first_leaves_[tree + 1];
+        // Leaves are copied in loops of their own. Whether a node is a leaf cannot be predicted.
         sums.assign(static_cast<std::size_t>(n * Width), 0.0);
-        Offset leaf = first_leaves_[tree + 1];
-        for (Offset node = n - 1; node >= 0; --node) {
-            double* here = sums.data() + node * Width;
-            if (is_leaf(begin + node)) {
-                --leaf;
-                for (int c = 0; c < Width; ++c) here[c] = of_leaf[leaf * Width + c];
-            }
-            if (node == 0) break;
-            double* above = sums.data() + (parent_[begin + node] - begin) * Width;
+        double* const of_node = sums.data();
+        for (Offset leaf = first; leaf < end; ++leaf) {
+            double* here = of_node + (node_of(leaf) - begin) * Width;
+            for (int c = 0; c < Width; ++c) here[c] = of_leaf[leaf * Width + c];
+        }
+        const NodeId* const parent = parent_.data() + begin;
+        for (Offset node = n - 1; node > 0; --node) {
+            const double* here = of_node + node * Width;
+            double* above = of_node + (parent[node] - begin) * Width;
             for (int c = 0; c < Width; ++c) above[c] += decay_ * here[c];
         }
-        for (Offset node = 0; node < n; ++node) {
-            double* here = sums.data() + node * Width;
-            const double weight = weights_[begin + node];
-            for (int c = 0; c < Width; ++c) here[c] *= weight;
-            if (node > 0) {
-                const double* above = sums.data() + (parent_[begin + node] - begin) * Width;
-                for (int c = 0; c < Width; ++c) here[c] += decay_ * above[c];
-            }
-            if (is_leaf(begin + node)) {
-                for (int c = 0; c < Width; ++c) of_leaf[leaf * Width + c] = static_cast<Store>(here[c]);
-                ++leaf;
-            }
+        const double* const weight = weights_.data() + begin;
+        for (int c = 0; c < Width; ++c) of_node[c] *= weight[0];
+        for (Offset node = 1; node < n; ++node) {
+            double* here = of_node + node * Width;
+            const double* above = of_node + (parent[node] - begin) * Width;
+            for (int c = 0; c < Width; ++c) here[c] = weight[node] * here[c] + decay_ * above[c];
+        }
+        for (Offset leaf = first; leaf < end; ++leaf) {
+            const double* here = of_node + (node_of(leaf) - begin) * Width;
+            for (int c = 0; c < Width; ++c) of_leaf[leaf * Width + c] = static_cast<Store>(here[c]);
         }
     }
 
