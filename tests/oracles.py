@@ -16,6 +16,7 @@ class Side:
     in_bag: np.ndarray
     oob: np.ndarray
     easiness: np.ndarray | None = None  # 1 - kDN, for instance hardness
+    targets: np.ndarray | None = None  # classes are integers
 
     @classmethod
     def unseen(cls, leaf):
@@ -48,6 +49,8 @@ def _pair(scheme, i, j, shared, query, reference, training, tree_weights):
         return sum(tree_weights[t] for t in shared) / total if total else 0.0
     if scheme == "ih":
         return sum(reference.easiness[j, t] for t in shared) / n_trees
+    if scheme == "purity":
+        return sum(quality_of(training, members(t), training.oob[:, t]) for t in shared) / n_trees
     n_oob_i, n_oob_j = query.oob[i].sum(), reference.oob[j].sum()
     if scheme == "gap":
         if n_oob_i == 0:
@@ -65,6 +68,32 @@ def _pair(scheme, i, j, shared, query, reference, training, tree_weights):
     if scheme == "oob_separable":
         return n_trees * len(both) / (n_oob_i * n_oob_j) if n_oob_i * n_oob_j else 0.0
     raise AssertionError(scheme)
+
+
+def quality_of(training, members, weights, prior=1.0, kind="auto"):
+    """The quality of one leaf, from its members and `prior` samples of the training set."""
+    y = training.targets.tolist()
+    weight = [float(m) * float(w) for m, w in zip(members, weights, strict=True)]
+    if sum(weight) == 0:
+        prior = 1.0
+    drawn = [w + prior / len(y) for w in weight]
+
+    def gini(weights):
+        total = sum(weights)
+        of_class = {c: sum(w for w, label in zip(weights, y, strict=True) if label == c) for c in y}
+        return 1 - sum((w / total) ** 2 for w in of_class.values())
+
+    def variance(weights):
+        total = sum(weights)
+        mean = sum(w * value for w, value in zip(weights, y, strict=True)) / total
+        return sum(w * (v - mean) ** 2 for w, v in zip(weights, y, strict=True)) / total
+
+    is_classes = training.targets.dtype.kind in "iu"
+    if is_classes and kind in ("auto", "purity"):
+        return 1 - gini(drawn)
+    impurity = gini if is_classes else variance
+    whole = impurity([1.0] * len(y))
+    return max(0.0, 1 - impurity(drawn) / whole) if len(set(y)) > 1 else 1.0
 
 
 def shares(leaf):

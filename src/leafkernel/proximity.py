@@ -132,9 +132,9 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         has an unfitted forest; use ``sklearn.frozen.FrozenEstimator`` to keep it fitted.
     weight_scheme : str, callable or WeightScheme, default="gap"
         The rule that weights shared leaves: ``"gap"``, ``"uniform"`` (or ``"original"``),
-        ``"kerf"``, ``"oob"``, ``"oob_separable"``, ``"boosted"``, ``"ih"`` or ``"gradient"``; a
-        function that takes ``(samples, forest)`` and returns weights of shape (n, T); or a
-        :class:`WeightScheme`. See :mod:`leafkernel.schemes`.
+        ``"kerf"``, ``"oob"``, ``"oob_separable"``, ``"boosted"``, ``"ih"``, ``"gradient"`` or
+        ``"purity"``; a function that takes ``(samples, forest)`` and returns weights of shape
+        (n, T); or a :class:`WeightScheme`. See :mod:`leafkernel.schemes`.
     diagonal : {"scheme", "one", "zero", "adjusted"}, default="scheme"
         Proximity of a training sample to itself: the value of the scheme's formula (0 for "gap"),
         1, or 0. With "gap", "adjusted" is the mean reference weight of the sample over the trees

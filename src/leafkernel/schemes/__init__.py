@@ -16,6 +16,7 @@ name                query weight q_t(x)                  reference weight w_t(x'
 ``boosted``         √(w_t/Σw)                            the same                        yes
 ``ih``              1/T                                  1 − kDN_t(x')                   no
 ``gradient``        1                                    −η·c·g/(H(ℓ_t(x')) + λ)         no
+``purity``          √(u(ℓ_t(x))/T)                       the same                        yes
 ==================  ===================================  ==============================  =========
 
 T is the number of trees and ℓ_t(x) the leaf of x in tree t. M(ℓ) is the number of training samples
@@ -34,7 +35,13 @@ from typing import Any
 
 from leafkernel._suggestions import suggest
 from leafkernel.leaf_index import ForestStats, Samples
-from leafkernel.schemes._base import NEEDS, AnyWeights, WeightScheme, ratio
+from leafkernel.schemes._base import (
+    NEEDS,
+    OPTIONAL_NEEDS,
+    AnyWeights,
+    WeightScheme,
+    ratio,
+)
 from leafkernel.schemes.boosted import Boosted
 from leafkernel.schemes.gap import Gap
 from leafkernel.schemes.gradient import Gradient
@@ -42,6 +49,7 @@ from leafkernel.schemes.ih import InstanceHardness
 from leafkernel.schemes.kerf import Kerf
 from leafkernel.schemes.oob import OutOfBag
 from leafkernel.schemes.oob_separable import SeparableOutOfBag
+from leafkernel.schemes.purity import Purity
 from leafkernel.schemes.uniform import Uniform
 from leafkernel.weighting import Weighting
 
@@ -53,6 +61,7 @@ __all__ = [
     "InstanceHardness",
     "Kerf",
     "OutOfBag",
+    "Purity",
     "Samples",
     "SeparableOutOfBag",
     "Uniform",
@@ -72,6 +81,7 @@ _BY_NAME: dict[str, type[WeightScheme]] = {
     "boosted": Boosted,
     "ih": InstanceHardness,
     "gradient": Gradient,
+    "purity": Purity,
 }
 
 
@@ -114,12 +124,13 @@ def find_scheme(weight_scheme: Any) -> WeightScheme:
     'uniform'
     """
     scheme = _find(weight_scheme)
-    unknown = scheme.needs - NEEDS
-    if unknown:
-        raise ValueError(
-            f"needs={sorted(scheme.needs)} of the scheme {scheme.name!r} contains unknown values: "
-            f"{sorted(unknown)}. The allowed values are {sorted(NEEDS)}."
-        )
+    for name, allowed in (("needs", NEEDS), ("optional_needs", OPTIONAL_NEEDS)):
+        given = getattr(scheme, name)
+        if given - allowed:
+            raise ValueError(
+                f"{name}={sorted(given)} of the scheme {scheme.name!r} contains unknown values: "
+                f"{sorted(given - allowed)}. The allowed values are {sorted(allowed)}."
+            )
     return scheme
 
 

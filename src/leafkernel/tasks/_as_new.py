@@ -49,6 +49,10 @@ class OutOfBagQueries(WeightScheme):
         """The requirements of the other scheme, and in-bag weights."""
         return self.scheme.needs | {"in_bag"}
 
+    def learn(self, samples: Samples, forest: ForestStats) -> Array | None:
+        """Return the array that the other scheme computes from the training samples."""
+        return self.scheme.learn(samples, forest)
+
     def query(self, samples: Samples, forest: ForestStats) -> Weighting:
         """Return the query weights q'."""
         unseen = Samples.unseen(samples.leaf, feature_values=samples.feature_values)
