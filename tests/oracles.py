@@ -44,7 +44,7 @@ def _pair(scheme, i, j, shared, query, reference, training, tree_weights):
         return len(shared) / n_trees
     if scheme == "kerf":
         return sum(1 / members(t).sum() for t in shared) / n_trees
-    if scheme == "boosted":
+    if scheme in ("boosted", "learned"):
         total = sum(tree_weights)
         return sum(tree_weights[t] for t in shared) / total if total else 0.0
     if scheme == "ih":
@@ -177,3 +177,71 @@ def axil_recursion(leaf, query_leaf, weights, rate, l2):
         of_queries = of_queries + averages(query_leaf, t) @ rest
         G = G + averages(leaf, t) @ rest
     return G, of_queries
+
+
+def alignment(leaf, counts_in, targets):
+    """M, a and the norm of YYᵀ, from the explicit centered kernels of all trees.
+
+    `counts_in` tells which samples count in which trees, shape (n, T).
+    """
+    n = len(targets)
+    H = np.eye(n) - 1 / n
+    kernels = []
+    for t in range(leaf.shape[1]):
+        K = np.zeros((n, n))
+        for i in range(n):
+            for j in range(n):
+                both = counts_in[i, t] and counts_in[j, t]
+                K[i, j] = 1.0 if both and leaf[i, t] == leaf[j, t] else 0.0
+        kernels.append(H @ K @ H)
+    if targets.dtype.kind in "iu":
+        Y = np.array([[float(y == c) for c in np.unique(targets)] for y in targets])
+    else:
+        spread = targets.std() if len(set(targets)) > 1 else 1.0
+        Y = ((targets - targets.mean()) / spread)[:, None]
+    target = H @ Y @ Y.T @ H
+    M = np.array([[np.sum(one * other) for other in kernels] for one in kernels])
+    return M, np.array([np.sum(K * target) for K in kernels]), np.linalg.norm(target)
+
+
+def best_weights(M, a):
+    """The nonnegative weights of the best alignment, found by trying every set of trees.
+
+    They sum to one. All weights are equal if no tree is aligned with the targets.
+    """
+    n_trees, best, least = len(a), np.zeros(len(a)), 0.0
+    for number in range(1, 2**n_trees):
+        some = [t for t in range(n_trees) if number >> t & 1]
+        if min(M[t, t] for t in some) < 1e-9:  # a tree of one leaf
+            continue
+        x = np.zeros(n_trees)
+        x[some] = np.linalg.lstsq(M[np.ix_(some, some)], a[some], rcond=1e-12)[0]
+        loss = x @ M @ x - 2 * a @ x
+        if x.min() >= 0 and loss < least - 1e-12 * abs(least):
+            best, least = x, loss
+    return best / best.sum() if best.sum() > 0 else np.full(n_trees, 1 / n_trees)
+
+
+def cross_validated_weights(leaf, counts_in, targets, folds):
+    """Mix the best weights with equal ones as is best on average for samples that are held out."""
+    n_trees = leaf.shape[1]
+    shares = [0, 0.25, 0.5, 0.75, 1]
+
+    def mixed(weights, share):
+        return share * weights + (1 - share) / n_trees
+
+    def learn(rows):
+        M, a, _ = alignment(leaf[rows], counts_in[rows], targets[rows])
+        return best_weights(M, a)
+
+    scores = np.zeros(len(shares))
+    for held in folds:
+        rest = np.setdiff1d(np.arange(len(targets)), held)
+        M, a, norm = alignment(leaf[held], counts_in[held], targets[held])
+        weights = learn(rest)
+        for i, share in enumerate(shares):
+            mu = mixed(weights, share)
+            size = np.sqrt(max(mu @ M @ mu, 0)) * norm
+            scores[i] += a @ mu / size if size > 1e-9 else 0.0
+    best = next(i for i in range(len(shares)) if scores[i] >= scores.max() - 1e-9)
+    return mixed(learn(np.arange(len(targets))), shares[best])

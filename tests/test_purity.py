@@ -251,7 +251,7 @@ def test_wrong_parameters(iris, scheme, words):
 
 def test_wrong_parameters_for_numbers(diabetes):
     forest = RandomForestRegressor(3, random_state=0)
-    with pytest.raises(ValueError, match="the targets are numbers. Use 'variance_reduction' or"):
+    with pytest.raises(ValueError, match=r"the targets are numbers\. Use 'variance_reduction' or"):
         ForestProximity(forest, Purity("purity")).fit(*diabetes)
 
 
@@ -260,7 +260,7 @@ def test_own_schemes_that_learn_something_wrong(iris):
         def learn(self, samples, forest):
             return np.array(["text"])
 
-    with pytest.raises(TypeError, match="learn.. of the weight scheme 'Wrong' must return real"):
+    with pytest.raises(TypeError, match=r"learn\(\) of the weight scheme 'Wrong' must return real"):
         ForestProximity(ExtraTreesClassifier(3), Wrong()).fit(*iris)
 
     class Unknown(ByClass):

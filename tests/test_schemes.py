@@ -171,7 +171,9 @@ def big_forest():
     return RandomForestClassifier(200, random_state=0).fit(X, y), X, y
 
 
-@pytest.mark.parametrize("scheme", ["uniform", "kerf", "oob_separable", "boosted", "ih"])
+@pytest.mark.parametrize(
+    "scheme", ["uniform", "kerf", "oob_separable", "boosted", "ih", "purity", "learned"]
+)
 def test_symmetric_schemes_are_positive_semidefinite(diabetes, big_forest, scheme):
     forest, X, y = big_forest
     if scheme == "boosted":

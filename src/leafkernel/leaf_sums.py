@@ -63,3 +63,9 @@ def standardized(numbers: Array) -> Doubles:
     scaled = numbers / max(abs(low), abs(high))  # squares of huge numbers would overflow
     centered = scaled - scaled.mean()
     return np.asarray(centered / np.sqrt(np.mean(centered**2)))
+
+
+def rows_by_class(codes: Array) -> list[Array]:
+    """Return the samples of each class, ascending."""
+    ends = np.cumsum(np.bincount(codes))
+    return np.split(np.argsort(codes, kind="stable"), ends[:-1])

@@ -17,6 +17,7 @@ name                query weight q_t(x)                  reference weight w_t(x'
 ``ih``              1/T                                  1 − kDN_t(x')                   no
 ``gradient``        1                                    −η·c·g/(H(ℓ_t(x')) + λ)         no
 ``purity``          √(u(ℓ_t(x))/T)                       the same                        yes
+``learned``         √μ_t                                 the same                        yes
 ==================  ===================================  ==============================  =========
 
 T is the number of trees and ℓ_t(x) the leaf of x in tree t. M(ℓ) is the number of training samples
@@ -47,6 +48,7 @@ from leafkernel.schemes.gap import Gap
 from leafkernel.schemes.gradient import Gradient
 from leafkernel.schemes.ih import InstanceHardness
 from leafkernel.schemes.kerf import Kerf
+from leafkernel.schemes.learned import Learned
 from leafkernel.schemes.oob import OutOfBag
 from leafkernel.schemes.oob_separable import SeparableOutOfBag
 from leafkernel.schemes.purity import Purity
@@ -60,6 +62,7 @@ __all__ = [
     "Gradient",
     "InstanceHardness",
     "Kerf",
+    "Learned",
     "OutOfBag",
     "Purity",
     "Samples",
@@ -82,6 +85,7 @@ _BY_NAME: dict[str, type[WeightScheme]] = {
     "ih": InstanceHardness,
     "gradient": Gradient,
     "purity": Purity,
+    "learned": Learned,
 }
 
 

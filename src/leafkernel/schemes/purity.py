@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from leafkernel._validation import check_choice, check_nonnegative, warn
 from leafkernel.leaf_index import Array, ForestStats, Samples
-from leafkernel.leaf_sums import leaf_sums, standardized
+from leafkernel.leaf_sums import leaf_sums, rows_by_class, standardized
 from leafkernel.schemes._base import Weights, WeightScheme
 from leafkernel.weighting import Weighting, locked
 
@@ -159,10 +159,8 @@ def _concentration(
     """Return Σ p² of each leaf and of the training set. ``mass`` contains what was added."""
     assert samples.targets is not None
     found: Doubles = np.zeros(len(mass))
-    sizes = np.bincount(samples.targets)
-    shares = sizes / samples.n_samples
-    by_class = np.split(np.argsort(samples.targets, kind="stable"), np.cumsum(sizes)[:-1])
-    for rows, share in zip(by_class, shares, strict=True):
+    shares = np.bincount(samples.targets) / samples.n_samples
+    for rows, share in zip(rows_by_class(samples.targets), shares, strict=True):
         count = leaf_sums(samples.leaf, len(mass), entries=entries, rows=rows)
         found += ((count + added * share) / mass) ** 2
     return found, float(np.sum(shares**2))
