@@ -3,10 +3,9 @@
     python benchmarks/paths.py --data-dir DIR [--rows 16384 ... 522910] [--threads 1]
 
 Covertype, random forests of 100 trees with default settings. A product with `pbk` is timed in turns
-with a product with `uniform`, and medians of seven count. Neighbors are timed once for all rows. For
-each scheme, the share of (pair, tree) combinations that the search did not look at is counted. The
-results go to benchmarks/paths.json after each line, and benchmarks/report.py puts them on the
-results page.
+with a product with `uniform`, and medians of seven count. Neighbors of all rows are timed once, and
+the share of (pair, tree) combinations that the search did not look at is counted. The results go to
+benchmarks/paths.json after each line, and benchmarks/report.py puts them on the results page.
 """
 
 import argparse

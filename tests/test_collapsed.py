@@ -202,3 +202,20 @@ def test_wrong_parameters_are_refused(forest):
         ForestProximity.from_leaves(
             [[1, 4], [1, 5], [2, 5]], weight_scheme=Collapsed("kerf", max_depth=1)
         )
+
+
+@pytest.mark.parametrize("scheme", ["purity", "learned"])
+def test_schemes_that_learn_see_the_larger_leaves(forest, scheme, tmp_path):
+    # The same trees, cut at this depth, as leaves without a forest.
+    leaf, leaf_new = (cut_at(forest, rows, 2) for rows in (X, X_new))
+    in_bag = bootstrap_counts(forest, len(X))
+    cut = ForestProximity.from_leaves(
+        leaf, in_bag=in_bag, y=y, weight_scheme=scheme, dtype=np.float64
+    )
+    prox = ForestProximity(forest, Collapsed(scheme, max_depth=2), dtype=np.float64).fit(X, y)
+    loaded = ForestProximity.load(prox.save(tmp_path / scheme))
+    for other in (prox, loaded):
+        assert abs(other.proximity() - cut.proximity()).max() < 1e-12
+        assert abs(other.proximity(X_new) - cut.proximity(leaf_new)).max() < 1e-12
+    plain = prox.reweigh(scheme).proximity()
+    assert abs(plain - prox.proximity()).max() > 0.01

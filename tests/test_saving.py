@@ -87,7 +87,8 @@ def replace_array(folder, name, change):
 
 @pytest.mark.parametrize("symmetrize", [False, True])
 @pytest.mark.parametrize(
-    "scheme", ["gap", "uniform", "kerf", "oob", "oob_separable", InstanceHardness(3, "leaf")]
+    "scheme",
+    ["gap", "uniform", "kerf", "oob", "oob_separable", "learned", InstanceHardness(3, "leaf")],
 )
 def test_every_scheme_comes_back(iris, tmp_path, scheme, symmetrize):
     X, y = iris

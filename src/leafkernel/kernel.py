@@ -95,6 +95,8 @@ class LeafKernel(FieldsState):
         of_forest, cells = forest, scheme.cells(forest)
         if cells is not None:
             samples, forest = in_cells(cells, samples), cells.stats(forest)
+        forest = _learn(scheme, samples, forest, n_threads)
+        of_forest = forest if cells is None else replace(of_forest, learned=forest.learned)
         incidence = samples.incidence_in(forest.coordinates, n_threads=n_threads)
         weights, asked = weigh(scheme, "query", samples, forest, dtype)
         query = reference = WeighedRows(incidence, weights)
@@ -310,6 +312,23 @@ class LeafKernel(FieldsState):
         if product.query.weighting.by_leaf is self.query.weighting.by_leaf:
             vars(product)["by_leaf"] = self.by_leaf
         return product
+
+
+def _learn(
+    scheme: WeightScheme, samples: Samples, forest: ForestStats, n_threads: int
+) -> ForestStats:
+    """Return the statistics with the array that the scheme learns, and of no other scheme."""
+    if scheme.learns or forest.learned is not None:
+        forest = replace(forest, learned=None, n_threads=n_threads)
+    learned = scheme.learn(samples, forest)
+    if learned is None:
+        return forest
+    where = f"learn() of the weight scheme {scheme.name!r}"
+    refuse_masked(where, learned)
+    array = np.array(learned)
+    if array.dtype.kind not in "buif":
+        raise TypeError(f"{where} must return real numbers; got dtype {array.dtype}.")
+    return replace(forest, learned=array)
 
 
 def _diagonal(

@@ -62,7 +62,7 @@ from leafkernel.leaf_index import ForestStats, Samples, list_by_leaf
 from leafkernel.operator import ProximityOperator
 from leafkernel.parts import cuts_of, cuts_with, parts_of
 from leafkernel.product import Product
-from leafkernel.schemes import Gradient, WeightScheme, find_scheme
+from leafkernel.schemes import Gradient, Learned, WeightScheme, find_scheme
 from leafkernel.streaming import (
     BatchFitter,
     blocks_of_batches,
@@ -134,8 +134,9 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
     weight_scheme : str, callable or WeightScheme, default="gap"
         The rule that weights shared leaves: ``"gap"``, ``"uniform"`` (or ``"original"``),
         ``"kerf"``, ``"oob"``, ``"oob_separable"``, ``"boosted"``, ``"ih"``, ``"gradient"``,
-        ``"pbk"`` or ``"rpk"``; a function that takes ``(samples, forest)`` and returns weights of
-        shape (n, T); or a :class:`WeightScheme`. See :mod:`leafkernel.schemes`.
+        ``"purity"``, ``"learned"``, ``"pbk"`` or ``"rpk"``; a function that takes
+        ``(samples, forest)`` and returns weights of shape (n, T); or a :class:`WeightScheme`. See
+        :mod:`leafkernel.schemes`.
     diagonal : {"scheme", "one", "zero", "adjusted"}, default="scheme"
         Proximity of a training sample to itself: the value of the scheme's formula (0 for "gap"),
         1, or 0. With "gap", "adjusted" is the mean reference weight of the sample over the trees
@@ -177,6 +178,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
     base_score_ : float
         With "gradient", the raw score before the first tree. Each row of P sums to the raw score
         minus ``base_score_``.
+    tree_weights_ : ndarray of shape (T,)
+        With "learned", the weights of the trees. They sum to one.
     index_ : pandas.Index or range
         Labels of the training samples: the index of X if X is a pandas data frame with a
         non-default index, otherwise positions. Methods and tasks that take training samples take
@@ -1388,6 +1391,16 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
                 "base_score_ is available only after fit with weight_scheme='gradient'."
             )
         return scheme.base_score(self.kernel_.forest)
+
+    @property
+    def tree_weights_(self) -> npt.NDArray[np.float64]:
+        """Weight of each tree, shape (T,). Only with the scheme "learned"."""
+        scheme = vars(self).get("scheme_")
+        if not isinstance(scheme, Learned):
+            raise AttributeError(
+                "tree_weights_ is available only after fit with weight_scheme='learned'."
+            )
+        return scheme.tree_weights(self.kernel_.forest)
 
     @property
     def _n_features_out(self) -> int:

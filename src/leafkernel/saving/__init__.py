@@ -39,7 +39,15 @@ from leafkernel.weighting import Weighting
 
 __all__ = ["MANIFEST", "DamagedError", "check_folder", "read", "verify", "write"]
 
-_SAMPLES = ("leaf", "in_bag_weights", "oob_flags", "feature_values", "labels", "leaf_parts")
+_SAMPLES = (
+    "leaf",
+    "in_bag_weights",
+    "oob_flags",
+    "feature_values",
+    "labels",
+    "leaf_parts",
+    "targets",
+)
 _STATS = (
     "leaf_offsets",
     "leaf_mass",
@@ -49,6 +57,7 @@ _STATS = (
     "outputs_of_trees",
     "labels_of_outputs",
     "link_of_outputs",
+    "learned",
 )
 _NODES = ("offsets", "parent", "depth", "feature", "of_leaf")
 _FACTORS = ("by_sample", "by_leaf", "by_entry")
@@ -98,7 +107,11 @@ def write(
         values["forest"] = {"kind": "absent", "name": str(inside.forest)}
         if with_forest:
             values["forest"] = write_forest(writer, prox.forest_, inside.forest)
-        values["samples"] = {name: put(name, getattr(samples, name)) for name in _SAMPLES}
+        # The targets passed to fit have the file name "targets".
+        files = {"targets": "coded_targets"}
+        values["samples"] = {
+            name: put(files.get(name, name), getattr(samples, name)) for name in _SAMPLES
+        }
         values["stats"] = {name: put(name, getattr(stats, name)) for name in _STATS}
         paths = stats.features_on_paths
         values["paths"] = (

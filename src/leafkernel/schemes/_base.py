@@ -21,7 +21,11 @@ Weights = npt.NDArray[Any]
 AnyWeights = Weights | Weighting
 
 #: Allowed values in ``needs``.
-NEEDS = frozenset({"in_bag", "tree_weights", "labels", "paths", "features", "gradients", "trees"})
+NEEDS = frozenset(
+    {"in_bag", "tree_weights", "labels", "targets", "paths", "features", "gradients", "trees"}
+)
+#: Allowed values in ``optional_needs``.
+OPTIONAL_NEEDS = frozenset({"in_bag"})
 
 
 class WeightScheme(ABC):
@@ -51,12 +55,17 @@ class WeightScheme(ABC):
         - "in_bag": ``samples.in_bag``, ``samples.is_oob`` and ``forest.in_bag_mass``
         - "tree_weights": ``forest.tree_weights``
         - "labels": ``samples.labels`` (None for new samples)
+        - "targets": ``samples.targets``, the classes or numbers that the forest predicts (None for
+          new samples)
         - "paths": ``forest.path_features``, the features on the path to each leaf
         - "features": ``samples.features``, the feature values of the samples
         - "trees": ``forest.nodes``, the nodes of the trees
         - "gradients": ``samples.contributions``, the contribution of each training sample to the
           leaf values of a boosted model, ``forest.base_scores``, ``forest.tree_outputs`` and
           ``forest.output_labels``
+    optional_needs : frozenset of {"in_bag"}
+        Information that the scheme uses if the forest has it. Otherwise
+        ``samples.in_bag_weights`` and ``samples.oob_flags`` are None.
     symmetric : bool
         Whether q = w, so that P is symmetric and positive semidefinite. By default, True if the
         class does not override :meth:`reference`.
@@ -96,6 +105,7 @@ class WeightScheme(ABC):
 
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset()
+    optional_needs: ClassVar[frozenset[str]] = frozenset()
     symmetric: bool = True
     divides_by_shared_oob: ClassVar[bool] = False
     predicts: ClassVar[bool] = False
@@ -136,6 +146,11 @@ class WeightScheme(ABC):
         return "in_bag" in self.needs
 
     @property
+    def learns(self) -> bool:
+        """Whether the scheme computes an array from all training samples, with :meth:`learn`."""
+        return type(self).learn is not WeightScheme.learn
+
+    @property
     def separable(self) -> bool:
         """Whether P is the product Q Wᵀ: the opposite of ``divides_by_shared_oob``."""
         return not self.divides_by_shared_oob
@@ -144,6 +159,27 @@ class WeightScheme(ABC):
     def equal_diagonal(self) -> bool:
         """Whether the proximity of every training sample to itself is 1."""
         return self.own_proximity == 1
+
+    def learn(self, samples: Samples, forest: ForestStats) -> Weights | None:
+        """Return an array that is computed once from the training samples.
+
+        Override it if the weights depend on all training samples, for example by a factor for each
+        leaf or tree. The result is available as ``forest.learned`` in :meth:`query` and
+        :meth:`reference`, also for new samples and after loading. By default, nothing is computed.
+
+        Parameters
+        ----------
+        samples : Samples
+            The n training samples. Their arrays may be memory-mapped files, so read them in blocks.
+        forest : ForestStats
+            Statistics of the leaves and trees.
+
+        Returns
+        -------
+        ndarray or None
+            The array. It contains numbers and is saved with the proximity.
+        """
+        return None
 
     @abstractmethod
     def query(self, samples: Samples, forest: ForestStats) -> AnyWeights:

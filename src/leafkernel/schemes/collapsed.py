@@ -77,6 +77,16 @@ class Collapsed(WeightScheme):
         return frozenset({*self.scheme.needs, "trees"})
 
     @property
+    def optional_needs(self) -> frozenset[str]:  # type: ignore[override]
+        """The optional needs of the scheme."""
+        return frozenset(self.scheme.optional_needs)
+
+    @property
+    def learns(self) -> bool:
+        """Whether the scheme computes an array from all training samples."""
+        return bool(self.scheme.learns)
+
+    @property
     def symmetric(self) -> bool:  # type: ignore[override]
         """Whether the scheme is symmetric."""
         return bool(self.scheme.symmetric)
@@ -96,6 +106,10 @@ class Collapsed(WeightScheme):
     def signed(self) -> bool:  # type: ignore[override]
         """Whether weights may be negative."""
         return bool(self.scheme.signed)
+
+    def learn(self, samples: Samples, forest: ForestStats) -> Weights | None:
+        """Return the array that the scheme computes from the training samples."""
+        return self.scheme.learn(samples, forest)  # type: ignore[no-any-return]
 
     def query(self, samples: Samples, forest: ForestStats) -> AnyWeights:
         """Return the query weights of the scheme."""

@@ -30,7 +30,7 @@ from leafkernel.leaf_index import Samples, list_by_leaf
 from leafkernel.parts import cut
 from leafkernel.schemes import WeightScheme
 from leafkernel.streaming._work import Array, GrowingArray, Work, seal
-from leafkernel.training import complete_samples, read_stats
+from leafkernel.training import complete_samples, read_stats, uses_in_bag
 from leafkernel.weighting import leaf_id_type
 
 _LISTS = ("offsets", "members", "weights", "sample_at")
@@ -106,8 +106,12 @@ class BatchFitter:
         n_rows, n_trees = leaf.shape
         y = _targets(work, y, n_rows)
         there = {"leaf": leaf}
-        if "in_bag" in self.scheme.needs:
-            there.update(self._draw(work, y, sample_weight, leaf))
+        if uses_in_bag(self.scheme):
+            try:
+                there.update(self._draw(work, y, sample_weight, leaf))
+            except forests.Unavailable:
+                if "in_bag" in self.scheme.needs:
+                    raise
         samples = complete_samples(
             Samples(leaf, there.get("in_bag_weights"), there.get("oob_flags")),
             self.forest,
