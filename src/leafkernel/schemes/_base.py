@@ -42,8 +42,7 @@ class WeightScheme(ABC):
     ----------
     name : str
         Name of the scheme in messages. By default, the name of the class.
-    needs : frozenset of {"in_bag", "tree_weights", "labels", "targets", "paths", "features", \
-            "gradients"}
+    needs : frozenset of str
         Information that the scheme uses in addition to the leaves. Only declared information is
         available:
 
