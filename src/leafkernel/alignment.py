@@ -13,7 +13,7 @@ targets: a column of indicators for each class, or one column of numbers. With t
 
 Nonnegative weights with the largest alignment minimize :math:`\mu^\top M \mu - 2 a^\top \mu`, up to
 their scale (Cortes, Mohri, Rostamizadeh, "Algorithms for learning kernels based on centered
-alignment", JMLR 13, 2012, Proposition 9).
+alignment", JMLR 13, 2012).
 """
 
 from __future__ import annotations
