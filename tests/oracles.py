@@ -83,17 +83,20 @@ def quality_of(training, members, weights, prior=1.0, kind="auto"):
         of_class = {c: sum(w for w, label in zip(weights, y, strict=True) if label == c) for c in y}
         return 1 - sum((w / total) ** 2 for w in of_class.values())
 
-    def variance(weights):
+    def squares(weights):
         total = sum(weights)
-        mean = sum(w * value for w, value in zip(weights, y, strict=True)) / total
-        return sum(w * (v - mean) ** 2 for w, v in zip(weights, y, strict=True)) / total
+        mean = sum(w * v for w, v in zip(weights, y, strict=True)) / total if total else 0.0
+        return sum(w * (v - mean) ** 2 for w, v in zip(weights, y, strict=True))
 
     is_classes = training.targets.dtype.kind in "iu"
     if is_classes and kind in ("auto", "purity"):
         return 1 - gini(drawn)
-    impurity = gini if is_classes else variance
-    whole = impurity([1.0] * len(y))
-    return max(0.0, 1 - impurity(drawn) / whole) if len(set(y)) > 1 else 1.0
+    if len(set(y)) == 1:
+        return 1.0
+    if is_classes:
+        return max(0.0, 1 - gini(drawn) / gini([1.0] * len(y)))
+    variance = squares([1.0] * len(y)) / len(y)
+    return max(0.0, 1 - (squares(weight) + prior * variance) / (sum(weight) + prior) / variance)
 
 
 def shares(leaf):

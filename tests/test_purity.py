@@ -84,6 +84,17 @@ def test_out_of_bag_samples_show_that_pure_leaves_are_not_better(rng):
     assert mean_quality("oob") == pytest.approx(chance, abs=0.01)
 
 
+def test_the_mean_of_a_leaf_does_not_matter(rng):
+    """Two leaves with the same spread have the same quality, near the mean or far from it."""
+    leaves, y = np.repeat([0, 1, 2], 4)[:, None], np.tile([0.0, 1.0, 1.0, 3.0], 3)
+    y[4:8] += 100
+    y[8:] = 50 + rng.normal(size=4)
+    prox = ForestProximity.from_leaves(leaves, y=y, weight_scheme="purity")
+    quality = prox.kernel_.forest.learned
+    assert quality[0] == pytest.approx(quality[1], rel=1e-9)
+    assert quality[0] == pytest.approx(0.8, abs=0.01)  # 4 samples, and 1 of the prior
+
+
 @pytest.mark.parametrize("y", [["a"] * 4, [7] * 4, [0.1] * 4])
 def test_equal_targets_give_uniform_weights(y):
     leaves = [[1, 4], [1, 5], [2, 5], [2, 5]]
@@ -168,7 +179,9 @@ def test_extend_learns_from_all_samples(iris, scheme):
     X, y = X[order], y[order]
     prox = ForestProximity(forest, scheme).fit(X[:90], y[:90]).extend(X[90:], y[90:])
     expected = ForestProximity(forest, scheme).fit(X, y)
-    assert_allclose(prox.kernel_.forest.learned, expected.kernel_.forest.learned, rtol=1e-12)
+    stats = prox.kernel_.forest
+    assert_allclose(stats.learned, expected.kernel_.forest.learned, rtol=1e-12)
+    assert stats.plus(stats).learned is None
     assert abs(prox.proximity() - expected.proximity()).max() < 1e-6
 
 

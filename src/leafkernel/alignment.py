@@ -13,7 +13,7 @@ targets: a column of indicators for each class, or one column of numbers. With t
 
 Nonnegative weights with the largest alignment minimize :math:`\mu^\top M \mu - 2 a^\top \mu`, up to
 their scale (Cortes, Mohri, Rostamizadeh, "Algorithms for learning kernels based on centered
-alignment", JMLR 13, 2012, Proposition 9).
+alignment", JMLR 13, 2012).
 """
 
 from __future__ import annotations
@@ -170,12 +170,14 @@ def _by_pivoting(products: Doubles, with_targets: Doubles) -> Doubles | None:
     slack = _ROUNDING * np.abs(with_targets).max()
     for _ in range(_MOST_STEPS):
         some = np.flatnonzero(is_positive)
+        if not some.size:
+            return None
         found: Doubles = np.zeros(len(with_targets))
         try:
             factor = cho_factor(products[np.ix_(some, some)], lower=True)
         except np.linalg.LinAlgError:
             return None
-        if np.diag(factor[0]).min(initial=1.0) < _SINGULAR:
+        if np.diag(factor[0]).min() < _SINGULAR:
             return None
         found[some] = cho_solve(factor, with_targets[some])
         slope = products @ found - with_targets

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from leafkernel._validation import check_choice, check_nonnegative, warn
 from leafkernel.leaf_index import Array, ForestStats, Samples
 from leafkernel.leaf_sums import leaf_sums, rows_by_class, standardized
-from leafkernel.schemes._base import Weights, WeightScheme
+from leafkernel.schemes._base import Weights, WeightScheme, ratio
 from leafkernel.weighting import Weighting, locked
 
 Doubles = npt.NDArray[np.float64]
@@ -35,13 +35,15 @@ class Purity(WeightScheme):
               \max\left(0,\, 1 - \frac{\mathrm{Var}(\ell)}{\mathrm{Var}}\right), \qquad
               u_{\text{impurity decrease}} = \max\left(0,\, 1 - \frac{I(\ell)}{I}\right)
 
-    .. math:: p_c = \frac{N_c + a\, \pi_c}{\sum_k N_k + a}
+    .. math:: p_c = \frac{N_c + a\, \pi_c}{N + a}, \qquad
+              \mathrm{Var}(\ell) = \frac{\sum_{x \in \ell} v(x)\, (y(x) - \bar y_\ell)^2 +
+              a\, \mathrm{Var}}{N + a}
 
-    :math:`N_c` is the weight of the samples of class c in the leaf, :math:`\pi_c` the share of the
-    class in the training set, and a the ``prior``. Means and variances are computed in the same
-    way. I is the Gini impurity :math:`1 - \sum_c p_c^2` of classes, or the variance of numbers.
-    Var and I without a leaf are those of the training set. If all targets are equal, every leaf has
-    the quality 1.
+    v(x) is the weight of a sample in the tree, and a is the ``prior``. N is the sum of the weights
+    in the leaf, :math:`N_c` that of class c, and :math:`\bar y_\ell` the weighted mean.
+    :math:`\pi_c` is the share of the class in the training set. I is the Gini impurity
+    :math:`1 - \sum_c p_c^2` of classes, or the variance of numbers. Var and I without a leaf are
+    those of the training set. If all targets are equal, every leaf has the quality 1.
 
     A tree is fitted to its in-bag samples, so they make its leaves look better than they are. By
     default, the quality is estimated from out-of-bag samples. All trees count in the proximity
@@ -171,10 +173,10 @@ def _relative_variance(
 ) -> Doubles:
     """Return the variance of each leaf, divided by that of the training set."""
     assert samples.targets is not None
-    # The training set has mean 0 and variance 1, so what is added has no mean.
-    numbers = standardized(samples.targets)
+    numbers = standardized(samples.targets)  # the training set has mean 0 and variance 1
     if not numbers.any():
         return np.zeros(len(mass))
     first = leaf_sums(samples.leaf, len(mass), entries=entries, values=numbers)
     second = leaf_sums(samples.leaf, len(mass), entries=entries, values=numbers**2)
-    return np.asarray((second + added) / mass - (first / mass) ** 2)
+    within = np.maximum(second - first * ratio(first, mass - added), 0.0)
+    return np.asarray((within + added) / mass)
