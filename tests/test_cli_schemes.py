@@ -47,8 +47,8 @@ def test_the_default_scheme_is_like_the_same_scheme_by_name(birds, summaries, co
     assert summaries[-1]["forest"].endswith("scheme oob_separable")
 
 
-@pytest.mark.parametrize("scheme", ["purity", "learned"])
-def test_schemes_that_learn_from_the_target(birds, scheme):
+@pytest.mark.parametrize("scheme", ["purity", "learned", "pbk", "rpk"])
+def test_other_schemes(birds, scheme):
     for options in (("-t", "kind"), ("-t", "weight"), ("-t", "kind", "--forest", "hist")):
         document = run_json("neighbors", birds, *options, *FEW, "--scheme", scheme)
         assert document["scheme"] == scheme
