@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from leafkernel import ForestProximity
 from leafkernel.forests import adapt
+from leafkernel.schemes import PathDecay
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*training samples are in bag in every tree",
@@ -74,6 +75,27 @@ def test_leaves_are_those_of_the_library(animal):
     for t in range(own.shape[1]):  # the same partition, under other names
         pairs = np.unique(np.stack([own[:, t], ours[:, t]]), axis=1)
         assert len(np.unique(pairs[0])) == len(np.unique(pairs[1])) == pairs.shape[1]
+
+
+@ANIMALS
+def test_nodes_lead_to_the_leaves(animal):
+    model, X, y = fitted(animal)
+    forest = adapt(model)
+    if "Lossguide" in animal.name:
+        with pytest.raises(
+            ValueError, match=r"'pbk' needs the nodes .* grow_policy='Symm.* 'kerf'"
+        ):
+            ForestProximity(model, "pbk").fit(X, y)
+        return
+    nodes, leaf = forest.nodes(), forest.leaves(X)
+    at = nodes.of_leaf[leaf]
+    assert (nodes.tree[at] == np.arange(leaf.shape[1])).all()
+    for _ in range(int(nodes.depth.max())):  # all paths end at the root of their tree
+        at = np.where(nodes.parent[at] < 0, at, nodes.parent[at])
+    assert (at == nodes.offsets[:-1]).all()
+    prox = ForestProximity(model, PathDecay(1e3), dtype=np.float64).fit(X, y)
+    uniform = prox.reweigh("uniform").proximity().toarray()
+    assert_allclose(prox.proximity().toarray(), uniform, atol=1e-12)
 
 
 @BOOSTED
