@@ -304,7 +304,7 @@ def path_tables():
     return "\n\n".join(
         [
             table(["rows", "nodes", "`uniform`", "`pbk`", "`pbk` / `uniform`"], rows),
-            f"Time grows with the power {slopes['pbk']:.2f} of the rows (`uniform`: "
+            f"Time grows as the number of rows to the power {slopes['pbk']:.2f} (`uniform`: "
             f"{slopes['uniform']:.2f}). Ten neighbors of each of {n_rows} rows, on one thread:",
             table(["scheme", "time", "(pair, tree) combinations that were not looked at"], shown),
         ]

@@ -15,7 +15,7 @@ from leafkernel import ForestProximity
 from leafkernel.schemes import Collapsed, PathDecay
 
 X, y = make_moons(200, noise=0.25, random_state=0)
-# Five targets are wrong.
+# Flip five targets.
 wrong = np.random.default_rng(1).choice(len(y), 5, replace=False)
 y[wrong] = 1 - y[wrong]
 forest = RandomForestClassifier(300, random_state=0).fit(X, y)
@@ -26,17 +26,18 @@ SCHEMES = {
     "kerf: small leaves count more": "kerf",
     "gap: weights of the prediction": "gap",
     "purity: pure leaves count more": "purity",
-    "pbk, λ = 1: near leaves count, too": PathDecay(1.0),
+    "pbk, λ = 1: nearby leaves count too": PathDecay(1.0),
     "pbk, λ = 0.2": PathDecay(0.2),
     "rpk: leaves and all nodes above": "rpk",
     "uniform, collapsed at depth 3": Collapsed("uniform", max_depth=3),
 }
 
 # %%
-# Schemes of leaves give the proximity 0 to more than half of the plane: these points share no leaf
-# with the star. ``kerf`` and ``gap`` concentrate on the small leaves around the star. ``pbk`` and
-# ``rpk`` compare whole paths. They are positive everywhere, so they also tell which of two distant
-# points is more similar. Collapsed trees have fewer and larger leaves.
+# With ``uniform``, ``kerf``, ``gap`` and ``purity``, the proximity is 0 in more than half of the
+# plane: these points share no leaf with the star. ``kerf`` and ``gap`` concentrate on the small
+# leaves around the star. ``pbk`` and ``rpk`` compare whole paths. They are positive everywhere, so
+# they also tell which of two distant points is more similar. Collapsed trees have fewer and larger
+# leaves.
 star = int(np.argmin(np.abs(X - [0.2, 0.75]).sum(axis=1)))
 low, high = X.min(axis=0) - 0.3, X.max(axis=0) + 0.3
 axes = [np.linspace(low[d], high[d], 160) for d in (0, 1)]

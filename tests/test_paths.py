@@ -251,7 +251,7 @@ def test_your_own_node_weights(forest):
         (NodeWeights(np.float64(1.0)), "one weight for each of the"),
         ("negative", "finite, nonnegative"),
         ("nan", "finite, nonnegative"),
-        ("decay", "decay from 0 to 1; got 1.5"),
+        ("decay", "edge_factor from 0 to 1; got 1.5"),
     ],
 )
 def test_wrong_node_weights_are_refused(forest, weights, message):
@@ -271,9 +271,9 @@ def test_wrong_node_weights_are_refused(forest, weights, message):
 
 def test_wrong_parameters_are_refused(forest):
     for scheme, message in [
-        (PathDecay(0), "decay must be a number greater than 0; got 0"),
-        (PathDecay("fast"), "decay must be a number greater than 0; got 'fast'"),
-        (PathDecay(np.inf), "decay must be a number greater than 0"),
+        (PathDecay(0), "decay must be a finite number greater than 0; got 0"),
+        (PathDecay("fast"), "decay must be a finite number greater than 0; got 'fast'"),
+        (PathDecay(np.inf), "decay must be a finite number greater than 0"),
         (RandomPartition("all"), "depths must be"),
         (RandomPartition("sampled", -1), "random_state must be"),
     ]:
@@ -300,9 +300,9 @@ def test_engines_that_cannot_compare_paths_are_refused(forest):
     class Own(PathEngine):
         key = "own"
 
-    with pytest.raises(ValueError, match="engine=Own cannot compare whole paths"):
+    with pytest.raises(ValueError, match="engine=Own does not support schemes that compare"):
         ForestProximity(forest, "pbk", engine=Own()).fit(X, y)
-    with pytest.raises(ValueError, match="engine='gpu' cannot compare whole paths"):
+    with pytest.raises(ValueError, match="engine='gpu' does not support schemes"):
         engine_for_paths("gpu", n_threads=1)
 
 
@@ -428,7 +428,7 @@ def test_tasks_take_path_kernels(forest):
     assert np.isfinite(tasks.outlier_scores(prox, X)).all()
     assert len(tasks.medoids(prox, y)) == 2
     assert tasks.find_label_errors(prox, y) is not None
-    with pytest.raises(ValueError, match="explain_pair explains shared leaves"):
+    with pytest.raises(ValueError, match="explain_pair needs a scheme that compares the leaves"):
         tasks.explain_pair(prox, 0, 1)
     graph = prox.kneighbors_graph(n_neighbors=30, mode="distance")
     assert KNeighborsClassifier(5, metric="precomputed").fit(graph, y).score(graph, y) > 0.9

@@ -95,7 +95,7 @@ def check_positive(name: str, value: Any) -> float:
     """Return a finite number greater than 0."""
     number = float(value) if isinstance(value, Real) else -1.0
     if isinstance(value, bool) or not 0 < number < np.inf:
-        raise ValueError(f"{name} must be a number greater than 0; got {value!r}.")
+        raise ValueError(f"{name} must be a finite number greater than 0; got {value!r}.")
     return number
 
 

@@ -1,4 +1,4 @@
-"""Kernels whose columns are not the leaves of the forest, in their order.
+"""Kernels that group or reorder the leaves of the forest.
 
 A *cell* is a set of leaves of one tree that a kernel treats as one leaf.
 """
@@ -35,7 +35,7 @@ class Cells(FieldsState):
 
     @classmethod
     def below(cls, forest: ForestStats, is_cell: npt.NDArray[np.bool_]) -> Cells:
-        """Return the cells whose nodes are marked. Each path to a leaf has exactly one of them."""
+        """Return the cells of marked nodes. Each path to a leaf has exactly one marked node."""
         nodes = forest.nodes
         marked = np.flatnonzero(is_cell)
         # Subtrees are contiguous, so the cell of a leaf is the last one that begins before it.

@@ -62,7 +62,7 @@ from leafkernel.leaf_index import ForestStats, Samples, list_by_leaf
 from leafkernel.operator import ProximityOperator
 from leafkernel.parts import cuts_of, cuts_with, parts_of
 from leafkernel.product import Product
-from leafkernel.schemes import Gradient, Learned, WeightScheme, find_scheme
+from leafkernel.schemes import Collapsed, Gradient, Learned, WeightScheme, find_scheme
 from leafkernel.streaming import (
     BatchFitter,
     blocks_of_batches,
@@ -1396,6 +1396,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
     def tree_weights_(self) -> npt.NDArray[np.float64]:
         """Weight of each tree, shape (T,). Only with the scheme "learned"."""
         scheme = vars(self).get("scheme_")
+        scheme = scheme.scheme if isinstance(scheme, Collapsed) else scheme
         if not isinstance(scheme, Learned):
             raise AttributeError(
                 "tree_weights_ is available only after fit with weight_scheme='learned'."

@@ -291,7 +291,7 @@ def read_targets(
     if y is None:
         raise ValueError(
             f"y is missing, but weight_scheme={scheme.name!r} needs the targets of the training "
-            "samples. Pass y to fit."
+            "samples. Pass y."
         )
     values = np.zeros((0, 0)) if issparse(y) else np.asarray(y)
     if values.ndim == 2 and values.shape[1] == 1:
@@ -325,7 +325,7 @@ def class_codes(y: Any, scheme: WeightScheme, forest: FittedForest) -> npt.NDArr
         )
     if y is None:
         raise ValueError(
-            f"y is missing, but weight_scheme={scheme.name!r} needs class labels. Pass y to fit."
+            f"y is missing, but weight_scheme={scheme.name!r} needs class labels. Pass y."
         )
     kind = "structured" if np.asarray(y).dtype.names else type_of_target(y)
     if kind not in ("binary", "multiclass"):

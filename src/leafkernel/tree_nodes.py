@@ -74,7 +74,7 @@ class TreeNodes(FieldsState):
 
     @classmethod
     def of(cls, trees: Sequence[Children]) -> TreeNodes:
-        """Return the nodes of trees whose leaves are numbered in the order of their nodes."""
+        """Return the nodes of trees. Leaves are numbered in the order of their node ids."""
         offsets = [0]
         found: list[tuple[Array, ...]] = []
         for tree in trees:
@@ -82,7 +82,9 @@ class TreeNodes(FieldsState):
             first = offsets[-1]
             offsets.append(first + len(parent))
             if offsets[-1] > np.iinfo(np.int32).max:
-                raise ValueError("The forest has more than 2,147,483,647 nodes.")
+                raise ValueError(
+                    "The forest has more than 2,147,483,647 nodes. Use fewer or smaller trees."
+                )
             parent[1:] += first
             of_leaf[of_leaf >= 0] += first
             found.append((parent, depth, feature, of_leaf))
@@ -118,17 +120,17 @@ class TreeNodes(FieldsState):
         counts = np.bincount(self.depth)
         return np.split(order, np.cumsum(counts)[:-1])
 
-    def sums(self, of_leaf: Array) -> Array:
-        """Return the sum of the leaf values below each node, shape (N,), given those of leaves."""
+    def sums(self, values: Array) -> Array:
+        """Return, for each node, the sum of the values of the leaves below it, shape (N,)."""
         reached = self.of_leaf >= 0
-        total = np.zeros(self.n_nodes, dtype=of_leaf.dtype)
-        total[self.of_leaf[reached]] = of_leaf[reached]
+        total = np.zeros(self.n_nodes, dtype=values.dtype)
+        total[self.of_leaf[reached]] = values[reached]
         for nodes in self.levels[:0:-1]:
             np.add.at(total, self.parent[nodes], total[nodes])
         return total
 
     def features_on_paths(self, nodes: Array) -> tuple[Array, Array]:
-        """Return (offsets, features): the distinct features above each of some nodes, ascending."""
+        """Return (offsets, features): the distinct features on the paths to nodes, ascending."""
         whose, features = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         climber, at = np.arange(len(nodes)), np.where(nodes < 0, -1, self.parent[nodes])
         while len(climber):

@@ -1,7 +1,7 @@
 """Weighted nodes of trees: the coordinates of kernels that compare whole paths.
 
 The coordinate of a leaf ℓ at an ancestor a (ℓ itself included) is √m(a) · r^(edges between them),
-with the weight m and the decay r of :class:`leafkernel.schemes.NodeWeights`. The inner product of
+with the weight m and the factor r of :class:`leafkernel.schemes.NodeWeights`. The inner product of
 two leaves of a tree sums over their common ancestors.
 """
 
@@ -30,21 +30,26 @@ class WeightedNodes(FieldsState):
     Attributes
     ----------
     trees : TreeNodes
-        The nodes. The leaves are columns of the kernel in the same order, depth first.
+        The nodes. The columns of the kernel are the leaves in depth-first order.
     weights : ndarray of float64 of shape (N,)
         Weight of each node.
-    decay : float
+    edge_factor : float
         Factor for each edge.
     """
 
     trees: TreeNodes
     weights: npt.NDArray[np.float64]
-    decay: float
+    edge_factor: float
 
     @classmethod
     def of(cls, scheme: WeightScheme, given: NodeWeights, nodes: TreeNodes) -> WeightedNodes:
         """Check the node weights of a scheme."""
         where = f"node_weights() of the scheme {scheme.name!r}"
+        if not isinstance(given, NodeWeights):
+            raise TypeError(
+                f"{where} must return NodeWeights; got {type(given).__name__}. Use "
+                "NodeWeights(weights)."
+            )
         weights = np.array(given.weights, dtype=np.float64)
         if weights.shape != (nodes.n_nodes,):
             raise ValueError(
@@ -53,14 +58,17 @@ class WeightedNodes(FieldsState):
             )
         if not (np.isfinite(weights).all() and (weights >= 0).all()):
             raise ValueError(f"{where} must return finite, nonnegative weights.")
-        if not 0 <= given.decay <= 1:
-            raise ValueError(f"{where} must return a decay from 0 to 1; got {given.decay!r}.")
-        return cls(nodes, locked(weights), float(given.decay))
+        factor = given.edge_factor
+        if not 0 <= factor <= 1:
+            raise ValueError(f"{where} must return an edge_factor from 0 to 1; got {factor!r}.")
+        return cls(nodes, locked(weights), float(factor))
 
     @lazy
     def native(self) -> core.WeightedNodes:
         """Return the nodes for the compiled core, which checks them once."""
-        return core.WeightedNodes(self.trees.offsets, self.trees.parent, self.weights, self.decay)
+        return core.WeightedNodes(
+            self.trees.offsets, self.trees.parent, self.weights, self.edge_factor
+        )
 
     @lazy
     def node_of_column(self) -> npt.NDArray[np.int64]:
@@ -68,7 +76,7 @@ class WeightedNodes(FieldsState):
         return np.flatnonzero(self.trees.is_leaf)
 
     def dots(self, one: WeighedRows, other: WeighedRows, rows: slice) -> npt.NDArray[np.float64]:
-        """Return the inner product of some rows with the same rows of ``other``.
+        """Return the inner product of each selected row of ``one`` with the same row of ``other``.
 
         Both have the same leaves.
         """
@@ -90,7 +98,7 @@ class WeightedNodes(FieldsState):
             at = self.trees.parent[at]
             below_root = at >= 0
             at, place = at[below_root], place[below_root] - 1
-            factor = self.decay * factor[below_root]
+            factor = self.edge_factor * factor[below_root]
         offsets = np.concatenate([[0], np.cumsum(lengths.sum(axis=1, dtype=np.int64))])
         coordinates = Coordinates.of_leaves(self.trees.offsets)
         return WeighedRows(

@@ -184,8 +184,8 @@ def engine_for_paths(engine: str | Engine, *, n_threads: int) -> Engine:
         return find_engine(engine, n_threads=n_threads)
     name = repr(engine) if isinstance(engine, str) else type(engine).__name__
     raise ValueError(
-        f"engine={name} cannot compare whole paths, which the schemes 'pbk' and 'rpk' do. Use "
-        "engine='native', or another scheme."
+        f"engine={name} does not support schemes that compare whole paths, such as 'pbk' and "
+        "'rpk'. Use engine='native', or another scheme."
     )
 
 

@@ -13,13 +13,13 @@ name                query weight q_t(x)                  reference weight w_t(x'
 ``gap``             o_t(x)/S(x)                          c_t(x')/M_in(ℓ_t(x'))           no
 ``oob``             o_t(x), then divided by S(x, x')     o_t(x')                         yes
 ``oob_separable``   √T·o_t(x)/S(x)                       the same                        yes
-``boosted``         √(w_t/Σw)                            the same                        yes
+``boosted``         √(v_t/Σv)                            the same                        yes
 ``ih``              1/T                                  1 − kDN_t(x')                   no
 ``gradient``        1                                    −η·c·g/(H(ℓ_t(x')) + λ)         no
 ``purity``          √(u(ℓ_t(x))/T)                       the same                        yes
 ``learned``         √μ_t                                 the same                        yes
-``pbk``             e^(−λ·edges)/√T at each ancestor     the same                        yes
-``rpk``             1/√(T·(h + 1)) at each ancestor      the same                        yes
+``pbk``             for each node of the path            the same                        yes
+``rpk``             for each node of the path            the same                        yes
 ==================  ===================================  ==============================  =========
 
 T is the number of trees and ℓ_t(x) the leaf of x in tree t. M(ℓ) is the number of training samples
@@ -27,8 +27,8 @@ in a leaf, and M_in(ℓ) their in-bag weight. c_t(x) is the in-bag weight of x i
 if x is out-of-bag in tree t, else 0. S(x) is the number of trees in which x is out-of-bag, and
 S(x, x') the number in which both are. The other symbols are explained in the class of the scheme.
 
-``pbk`` and ``rpk`` compare whole paths: all nodes on the path to a leaf, not only the leaf. See
-:class:`PathScheme`. :class:`Collapsed` applies a scheme of leaves to trees with fewer splits.
+``pbk`` and ``rpk`` are path kernels: they compare all nodes on the paths of two samples, not only
+the leaves. See :class:`PathScheme`. :class:`Collapsed` applies a scheme to trees with fewer splits.
 ``original`` is another name for ``uniform``.
 """
 

@@ -52,7 +52,8 @@ class WeightScheme(ABC):
         Information that the scheme uses in addition to the leaves. Only declared information is
         available:
 
-        - "in_bag": ``samples.in_bag``, ``samples.is_oob`` and ``forest.in_bag_mass``
+        - "in_bag": ``samples.in_bag``, ``samples.is_oob``, ``samples.n_oob_trees`` and
+          ``forest.in_bag_mass``
         - "tree_weights": ``forest.tree_weights``
         - "labels": ``samples.labels`` (None for new samples)
         - "targets": ``samples.targets``, the classes or numbers that the forest predicts (None for
@@ -67,8 +68,9 @@ class WeightScheme(ABC):
         Information that the scheme uses if the forest has it. Otherwise
         ``samples.in_bag_weights`` and ``samples.oob_flags`` are None.
     symmetric : bool
-        Whether q = w, so that P is symmetric and positive semidefinite. By default, True if the
-        class does not override :meth:`reference`.
+        Whether q = w, so that P is symmetric. It is also positive semidefinite, unless
+        ``divides_by_shared_oob``. By default, True if the class does not override
+        :meth:`reference`.
     divides_by_shared_oob : bool
         Whether each entry is divided by the number of trees in which both samples are out-of-bag.
         P is then not the product Q Wᵀ, so there are no maps and no operator.
@@ -216,7 +218,7 @@ class WeightScheme(ABC):
         return self.query(samples, forest)
 
     def cells(self, forest: ForestStats) -> Cells | None:
-        """Return the sets of leaves that count as one leaf. None means that every leaf is one."""
+        """Return groups of leaves that count as one leaf, or None to use the leaves as they are."""
         return None
 
     def node_weights(self, forest: ForestStats) -> NodeWeights | None:

@@ -25,19 +25,19 @@ class NodeWeights:
     ----------
     weights : ndarray of shape (N,)
         m(a) of each node, in the order of ``forest.nodes``. Nonnegative.
-    decay : float, default=1.0
-        r: factor for each edge between the node and the leaf, greater than 0 and at most 1.
+    edge_factor : float, default=1.0
+        r: factor for each edge between the node and the leaf, from 0 to 1. With 0, only the leaf
+        counts.
 
     Examples
     --------
     Count shared splits, with less weight for splits far above the leaf:
 
-    >>> import numpy as np
     >>> from leafkernel import ForestProximity
     >>> from leafkernel.schemes import NodeWeights, PathScheme
     >>> class SharedSplits(PathScheme):
     ...     def node_weights(self, forest):
-    ...         return NodeWeights(np.where(forest.nodes.is_leaf, 0.0, 1.0), decay=0.9)
+    ...         return NodeWeights(~forest.nodes.is_leaf / forest.n_trees, edge_factor=0.9)
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.ensemble import RandomForestClassifier
     >>> X, y = load_iris(return_X_y=True)
@@ -47,7 +47,7 @@ class NodeWeights:
     """
 
     weights: Array
-    decay: float = 1.0
+    edge_factor: float = 1.0
 
 
 class PathScheme(WeightScheme):
@@ -56,16 +56,16 @@ class PathScheme(WeightScheme):
     .. math:: P(x, x') = \sum_t \sum_{a \,\in\, \text{both paths}}
               m(a)\, r^{\,d(x, a)}\, r^{\,d(x', a)}
 
-    Subclass it, and return the weights m of the nodes and the decay r from :meth:`node_weights`. An
-    example is in :class:`NodeWeights`. The kernel is symmetric and positive semidefinite. All
-    samples share the roots, so P usually has no zeros. Neighbors, products and tasks never build P.
-    A product takes one pass up and one pass down each tree.
+    Subclass it, and return the weights m of the nodes and the factor r from :meth:`node_weights`.
+    An example is in :class:`NodeWeights`. The kernel is symmetric and positive semidefinite. All
+    samples share the roots, so P usually has no zeros. Neighbors and products never build P. A
+    product takes one pass up and one pass down each tree.
     """
 
     needs = frozenset({"trees"})
 
     def query(self, samples: Samples, forest: ForestStats) -> Weighting:
-        """Return weights of one. The nodes have the weights."""
+        """Return 1 for all samples. The weights are those of the nodes."""
         return Weighting()
 
     @abstractmethod

@@ -18,9 +18,9 @@ from leafkernel.weighting import Weighting
 class Boosted(WeightScheme):
     r"""Shared leaves, weighted by the importance of each tree. Use it for boosted trees.
 
-    .. math:: q_t(x) = w_t(x) = \sqrt{\frac{w_t}{\sum_s w_s}}
+    .. math:: q_t(x) = w_t(x) = \sqrt{\frac{v_t}{\sum_s v_s}}
 
-    By default, w_t is the variance over the training samples of the values that tree t adds to the
+    By default, v_t is the variance over the training samples of the values that tree t adds to the
     prediction. The first trees of a boosted ensemble then count most. The proximity is symmetric
     and positive semidefinite, with ones on the diagonal. Needs tree weights.
 

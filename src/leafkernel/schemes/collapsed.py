@@ -13,28 +13,28 @@ from leafkernel.schemes._base import AnyWeights, Weights, WeightScheme
 
 @dataclass(frozen=True)
 class Collapsed(WeightScheme):
-    r"""Another scheme, on trees whose lower splits are removed.
+    r"""Apply a scheme to trees without their lower splits.
 
     .. math:: P(x, x') = \sum_t q_t(x)\, w_t(x')\, [c(\ell_t(x)) = c(\ell_t(x'))]
 
-    c(ℓ) is the node that the leaf ℓ becomes a part of, and q and w are the weights of the scheme.
+    c(ℓ) is the leaf of the smaller tree that contains ℓ, and q and w are the weights of the scheme.
     Use it if the leaves are too small, without fitting the forest again. Deep trees leave only few
     samples in each leaf, so most pairs have the proximity 0. All leaves below a removed split count
     as one leaf. Leaf sizes and in-bag weights are those of the larger leaves.
 
-    The result has the properties of the scheme, with one exception: with "gap", P times y is the
-    prediction of the smaller trees, not of the forest. Needs the nodes of the trees, and the
-    information that the scheme needs.
+    The result has the properties of the scheme, with two exceptions. With "gap", P times y is the
+    prediction of the smaller trees, not of the forest. With "gradient", rows do not sum to the
+    score. Needs the nodes of the trees, and the information that the scheme needs.
 
     Parameters
     ----------
     scheme : str, callable or WeightScheme
-        The scheme for the larger leaves. Kernels that compare whole paths ("pbk" and "rpk") are not
-        allowed.
+        The scheme for the larger leaves. It must compare leaves: "pbk" and "rpk" are not allowed.
     max_depth : int, default=None
-        Remove the splits at this depth and below.
+        Largest depth of the smaller trees.
     min_samples : int, default=None
-        Remove a split, with all splits below it, if one of its sides has fewer training samples.
+        Remove a split, with all splits below it, if one of its children has fewer than
+        ``min_samples`` training samples. If both limits are given, both apply.
 
     Examples
     --------
@@ -59,11 +59,11 @@ class Collapsed(WeightScheme):
         scheme = find_scheme(self.scheme)
         if type(scheme).cells is not WeightScheme.cells:
             raise ValueError(
-                f"scheme={scheme.name!r} cannot be collapsed, because it is not a scheme of "
-                "leaves. Use a scheme such as 'uniform', 'kerf' or 'gap'."
+                f"scheme={scheme.name!r} cannot be collapsed. Only schemes that compare the leaves "
+                "of the forest can. Use a scheme such as 'uniform', 'kerf' or 'gap'."
             )
         if self.max_depth is None and self.min_samples is None:
-            raise ValueError("max_depth and min_samples are both None. Pass one of them.")
+            raise ValueError("max_depth and min_samples are both None. Pass at least one of them.")
         object.__setattr__(self, "scheme", scheme)
 
     @property
@@ -85,6 +85,11 @@ class Collapsed(WeightScheme):
     def learns(self) -> bool:
         """Whether the scheme computes an array from all training samples."""
         return bool(self.scheme.learns)
+
+    @property
+    def out_of_bag(self) -> bool:
+        """Whether training samples are compared using only their out-of-bag trees."""
+        return bool(self.scheme.out_of_bag)
 
     @property
     def symmetric(self) -> bool:  # type: ignore[override]

@@ -22,7 +22,7 @@ class PathDecay(PathScheme):
     samples. It is symmetric and positive semidefinite, with ones on the diagonal. If λ is large, it
     approaches "uniform".
 
-    It is the product of two maps. The coordinate of x at an ancestor a of its leaf ℓ is
+    P = Q Qᵀ. The entry of Q for x and a node a on the path to its leaf ℓ is
     :math:`\sqrt{(1 - e^{-2\lambda})/T}\; e^{-\lambda (\mathrm{depth}(\ell) - \mathrm{depth}(a))}`,
     without the factor :math:`1 - e^{-2\lambda}` at the root.
 

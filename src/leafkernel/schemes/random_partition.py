@@ -27,8 +27,8 @@ class RandomPartition(PathScheme):
     samples at all scales, from the first split to the leaves. It is symmetric and positive
     semidefinite, with ones on the diagonal.
 
-    It is the product of two maps. The coordinate of x is :math:`\sqrt{1/(T (h_t + 1))}` at each
-    ancestor of its leaf ℓ, and :math:`\sqrt{(h_t - \mathrm{depth}(\ell) + 1)/(T (h_t + 1))}` at ℓ.
+    P = Q Qᵀ. The entry of Q for x is :math:`\sqrt{1/(T (h_t + 1))}` at each inner node on its path,
+    and :math:`\sqrt{(h_t - \mathrm{depth}(\ell) + 1)/(T (h_t + 1))}` at its leaf ℓ.
 
     Needs the nodes of the trees.
 
@@ -36,8 +36,8 @@ class RandomPartition(PathScheme):
     ----------
     depths : {"expected", "sampled"}, default="expected"
         "expected" is the formula above: the mean over all depths. "sampled" draws one depth for
-        each tree, as in the paper. It is noisier, and it is a scheme of leaves: all engines can
-        compute it.
+        each tree, as in the paper. It is noisier. It compares the leaves of the cut trees, so all
+        engines can compute it.
     random_state : int, default=0
         Seed of the drawn depths.
 
@@ -64,7 +64,7 @@ class RandomPartition(PathScheme):
     own_proximity = 1.0
 
     def query(self, samples: Samples, forest: ForestStats) -> Weighting:
-        """Return the weights of the drawn cells, or one if the nodes have the weights."""
+        """Return 1 for expected depths, and 1/√T for sampled depths."""
         return Weighting(scale=1.0 if self._is_expected else 1 / np.sqrt(forest.n_trees))
 
     def node_weights(self, forest: ForestStats) -> NodeWeights | None:  # type: ignore[override]

@@ -26,8 +26,8 @@ def read_trees(prox: ForestProximity, what: str) -> tuple[Sequence[Tree], Array]
     inside = Inside.of(prox)
     if inside.kernel.cells is not None:
         raise ValueError(
-            f"{what} explains shared leaves, but weight_scheme={inside.scheme.name!r} does not "
-            "compare leaves. Use another scheme, for example prox.reweigh('uniform')."
+            f"{what} needs a scheme that compares the leaves of the forest; got weight_scheme="
+            f"{inside.scheme.name!r}. Use another one, for example prox.reweigh('uniform')."
         )
     forest = inside.forest
     try:
