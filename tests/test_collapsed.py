@@ -128,15 +128,6 @@ def test_boosted_and_instance_hardness():
     )
 
 
-def test_gradient_contributions_keep_their_sums():
-    model = GradientBoostingClassifier(n_estimators=5, random_state=0).fit(X, y)
-    exact = ForestProximity(model, "gradient", dtype=np.float64).fit(X, y)
-    whole = exact.reweigh(Collapsed("gradient", max_depth=0))
-    # With the root alone, every training sample counts in every tree.
-    adds = exact._samples.contributions.sum(axis=1)
-    np.testing.assert_allclose(whole.proximity(X_new).toarray(), np.tile(adds, (20, 1)), atol=1e-12)
-
-
 def test_cut_random_forests_average_the_samples_of_larger_leaves(forest):
     prox = ForestProximity(forest, Collapsed("gap", max_depth=1), dtype=np.float64).fit(X, y)
     assert not prox.scheme_.predicts
@@ -187,6 +178,8 @@ def test_your_own_function_can_be_collapsed_and_loaded(forest, tmp_path):
         folder = prox.save(tmp_path / "own")
         loaded = ForestProximity.load(folder, weight_scheme=known)
         assert abs(loaded.proximity(X_new) - prox.proximity(X_new)).max() < 1e-15
+    with pytest.raises(ValueError, match="has other limits than the saved proximity"):
+        ForestProximity.load(folder, weight_scheme=Collapsed(small, max_depth=3))
 
 
 def test_wrong_parameters_are_refused(forest):
@@ -194,6 +187,8 @@ def test_wrong_parameters_are_refused(forest):
         Collapsed("gap")
     with pytest.raises(ValueError, match="'collapsed_gap' cannot be collapsed"):
         Collapsed(Collapsed("gap", max_depth=3), max_depth=2)
+    with pytest.raises(ValueError, match="'gradient' cannot be collapsed, because its weights"):
+        Collapsed("gradient", max_depth=3)
     with pytest.raises(ValueError, match="max_depth must be at least 0"):
         ForestProximity(forest, Collapsed("gap", max_depth=-1)).fit(X, y)
     with pytest.raises(TypeError, match="min_samples must be an integer"):

@@ -352,3 +352,8 @@ def test_missing_targets_and_dask_data_are_refused(iris):
     array = pytest.importorskip("dask.array")
     with pytest.raises(ValueError, match="'learned' needs all training samples in one process"):
         ForestProximity(forest, "learned").fit(array.from_array(X, chunks=(50, 4)), y)
+
+
+def test_one_fold_is_refused():
+    with pytest.raises(ValueError, match="folds=1 is not possible"):
+        ForestProximity.from_leaves([[1, 2]] * 4, y=[0, 1, 0, 1], weight_scheme=Learned(folds=1))

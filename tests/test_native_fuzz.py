@@ -477,7 +477,7 @@ def test_damaged_nodes():
             product = replace(product, nodes=held)
             index = product.index.prepared(NativeEngine())
             core.apply(product, index, np.ones((8, 2)), 1)
-            core.nearest_by_paths(product, index, 3, 1, None)
+            core.nearest_by_paths(product, index, int(rng.integers(-1, 10)), 1, None)
         except (ValueError, TypeError, OverflowError):
             refused += 1
     assert N_CASES / 16 < refused < N_CASES / 4

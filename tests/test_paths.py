@@ -22,7 +22,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from leafkernel import Batches, ForestProximity
 from leafkernel._memory import is_mapped
-from leafkernel.engines import PathEngine, engine_for_paths
+from leafkernel.engines import NativeEngine, PathEngine, engine_for_paths
 from leafkernel.inside import Inside
 from leafkernel.schemes import Collapsed, NodeWeights, PathDecay, PathScheme, RandomPartition
 from tests.strategies import bootstrapped
@@ -191,6 +191,83 @@ def test_the_kernel_is_positive_semidefinite_with_ones_on_the_diagonal(forest, s
     np.testing.assert_allclose(zero.weighted_sums(np.ones(len(X))), without.sum(axis=1), rtol=1e-12)
 
 
+def test_sums_without_the_diagonal_take_one_sweep(forest, monkeypatch):
+    prox = ForestProximity(forest, "pbk", diagonal="zero", dtype=np.float64).fit(X, y)
+    P, values = prox.proximity().toarray(), np.column_stack([np.arange(240.0), np.ones(240)])
+    monkeypatch.setattr(PathEngine, "_dense_rows", None)  # rows of P are not needed
+    np.testing.assert_allclose(prox.weighted_sums(values), P @ values, rtol=1e-12)
+
+
+@pytest.mark.parametrize("decay", [12.0, 1e3])
+def test_sums_without_the_diagonal_keep_their_digits(decay):
+    """Samples that are alone in their leaves have tiny proximities to all others, or none."""
+    target = np.random.default_rng(0).normal(size=240)
+    forest = RandomForestRegressor(3, bootstrap=False, max_features=2, random_state=0)
+    prox = ForestProximity(forest, PathDecay(decay), diagonal="zero", dtype=np.float64)
+    P = prox.fit(X, target).proximity().toarray()
+    assert P.max() < 1e-9
+    sums = prox.weighted_sums(target)
+    np.testing.assert_allclose(sums, P @ target, rtol=1e-9)
+    assert sums.any() == (decay < 100)
+
+
+def test_float32_neighbors_are_the_first_of_all_neighbors(forest):
+    for scheme in (PathDecay(0.05), PathDecay(3.0), RandomPartition()):
+        prox = ForestProximity(forest, scheme).fit(X, y)
+        similarity, neighbors = prox.kneighbors(n_neighbors=239)
+        assert (np.diff(similarity) == 0).any()  # there are ties
+        for k in (1, 5, 60):
+            some = prox.kneighbors(n_neighbors=k)
+            np.testing.assert_array_equal(some[0], similarity[:, :k])
+            np.testing.assert_array_equal(some[1], neighbors[:, :k])
+
+
+def test_no_neighbors_and_too_large_proximities(forest):
+    class Huge(PathScheme):
+        def node_weights(self, forest):
+            return NodeWeights(np.full(forest.nodes.n_nodes, 1e39))
+
+    inside = Inside.of(ForestProximity(forest, "pbk").fit(X, y))
+    assert PathEngine().nearest(inside.product(), 0)[1].shape == (240, 0)
+    prox = ForestProximity(forest, Huge()).fit(X, y)
+    for compute in (prox.proximity, prox.kneighbors):
+        with pytest.raises(OverflowError, match="too large for float32"):
+            compute()
+
+
+class Signed(PathScheme):
+    """Nodes count, and samples have a sign."""
+
+    signed = True
+
+    def query(self, samples, forest):
+        return np.where(samples.leaf[:, :1] % 2, 1.0, -1.0) * np.ones(samples.leaf.shape)
+
+    def node_weights(self, forest):
+        return NodeWeights(np.ones(forest.nodes.n_nodes) / forest.n_trees, 0.5)
+
+
+def test_weights_of_samples_and_signs(forest):
+    plain = ForestProximity(forest, Signed(), dtype=np.float64).fit(X, y)
+    P = plain.proximity().toarray()
+    assert (P < 0).any()
+    slow = ForestProximity(forest, Signed(), dtype=np.float64, engine="reference").fit(X, y)
+    np.testing.assert_allclose(slow.proximity_to([0, 9]).toarray(), P[:, [0, 9]], atol=1e-12)
+    maps = plain.query_map(X_new) @ plain.reference_map().T
+    np.testing.assert_allclose(plain.proximity(X_new).toarray(), maps.toarray(), atol=1e-12)
+    check_neighbors(plain, P, 7)
+    largest = plain.kneighbors(n_neighbors=7, by="magnitude")[0]
+    np.fill_diagonal(P, 0)
+    np.testing.assert_allclose(np.abs(largest), -np.sort(-np.abs(P), axis=1)[:, :7], atol=1e-12)
+
+
+def test_engines_for_paths(forest):
+    expected = ForestProximity(forest, "pbk").fit(X, y).kneighbors()
+    for engine in (PathEngine(2), NativeEngine(2)):
+        found = ForestProximity(forest, "pbk", engine=engine).fit(X, y).kneighbors()
+        np.testing.assert_array_equal(found[1], expected[1])
+
+
 def test_a_large_decay_gives_uniform(forest):
     prox = ForestProximity(forest, PathDecay(1e3), dtype=np.float64).fit(X, y)
     uniform = prox.reweigh("uniform").proximity()
@@ -252,6 +329,7 @@ def test_your_own_node_weights(forest):
         ("negative", "finite, nonnegative"),
         ("nan", "finite, nonnegative"),
         ("decay", "edge_factor from 0 to 1; got 1.5"),
+        ("none", "edge_factor from 0 to 1; got None"),
     ],
 )
 def test_wrong_node_weights_are_refused(forest, weights, message):
@@ -262,6 +340,7 @@ def test_wrong_node_weights_are_refused(forest, weights, message):
                 "negative": NodeWeights(-ones),
                 "nan": NodeWeights(np.nan * ones),
                 "decay": NodeWeights(ones, 1.5),
+                "none": NodeWeights(ones, None),
             }
             return known[weights] if isinstance(weights, str) else weights
 

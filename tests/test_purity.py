@@ -290,3 +290,14 @@ def test_dask_data_are_refused(iris, scheme):
     forest = RandomForestClassifier(3, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="needs all training samples in one process"):
         ForestProximity(forest, scheme).fit(array.from_array(X, chunks=(50, 4)), y)
+
+
+def test_classes_of_a_classifier_may_be_many_floats():
+    rng = np.random.default_rng(0)
+    points, classes = rng.normal(size=(120, 3)), np.arange(120) % 30
+    forest = RandomForestClassifier(30, random_state=0).fit(points, classes)
+    found = [
+        ForestProximity(forest, "purity").fit(points, classes.astype(kind)).proximity()
+        for kind in (int, float)
+    ]
+    assert (found[0] != found[1]).nnz == 0

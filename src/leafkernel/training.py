@@ -304,6 +304,8 @@ def read_targets(
         )
     check_length("y", values, n_samples)
     refuse_missing(values)
+    if forest.predicts_classes():  # then numbers are classes, too
+        return np.unique(values, return_inverse=True)[1].ravel()
     if not forest.predicts_numbers() and target_of(values) == "classes":
         return check_labels(values, n_samples)[1]
     try:

@@ -58,8 +58,8 @@ class WeightedNodes(FieldsState):
             )
         if not (np.isfinite(weights).all() and (weights >= 0).all()):
             raise ValueError(f"{where} must return finite, nonnegative weights.")
-        factor = given.edge_factor
-        if not 0 <= factor <= 1:
+        factor: Any = given.edge_factor
+        if not isinstance(factor, (float, int)) or not 0 <= factor <= 1:
             raise ValueError(f"{where} must return an edge_factor from 0 to 1; got {factor!r}.")
         return cls(nodes, locked(weights), float(factor))
 

@@ -14,10 +14,12 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <vector>
 
 #include "leafkernel/best_of_row.hpp"
+#include "leafkernel/for_each_row.hpp"
 #include "leafkernel/parallel.hpp"
 #include "leafkernel/views.hpp"
 #include "leafkernel/weighted_nodes.hpp"
@@ -39,6 +41,7 @@ public:
 
     // Returns the number of visits and lookups: pairs of a sample and a tree.
     Offset work(Offset row, Value* values, std::int64_t* samples) {
+        if (k_ == 0) return 0;
         climb(row);
         Offset n_pairs = 0;
         const Offset n_samples = product_.reference.n_samples();
@@ -195,7 +198,9 @@ private:
                 if (!may_be_best(limit.most)) return;
             }
         }
-        best_.offer(static_cast<Value>(product_.scale * total), sample);
+        total *= product_.scale;
+        require_finite<Value>(std::abs(total) <= std::numeric_limits<Value>::max());
+        best_.offer(static_cast<Value>(total), sample);
     }
 
     const Product& product_;

@@ -28,7 +28,7 @@ _FEWEST_DRAWS = 8
 
 def fit(prox: Any, scheme: WeightScheme, X: Any, y: Any, sample_weight: Any) -> dict[str, Any]:
     """Return the attributes of a proximity fitted on Dask data."""
-    if scheme.needs & {"features", "labels", "targets"} or scheme.learns:
+    if scheme.needs & {"features", "labels", "targets"} or scheme.learns or scheme.optional_needs:
         raise ValueError(
             f"weight_scheme={scheme.name!r} needs all training samples in one process, so it does "
             "not work with Dask data. Use another scheme, or fit on data in memory."

@@ -180,7 +180,9 @@ def engine_for_paths(engine: str | Engine, *, n_threads: int) -> Engine:
     """Return the engine for kernels that compare whole paths, given the user's choice."""
     if isinstance(engine, str) and engine in ("auto", "native"):
         return PathEngine(n_threads)
-    if getattr(engine, "key", engine) == "reference":
+    if isinstance(engine, NativeEngine):
+        return PathEngine(engine.n_threads)
+    if getattr(engine, "key", engine) in ("reference", PathEngine.key):
         return find_engine(engine, n_threads=n_threads)
     name = repr(engine) if isinstance(engine, str) else type(engine).__name__
     raise ValueError(

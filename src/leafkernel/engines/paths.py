@@ -13,12 +13,15 @@ from scipy.sparse import csr_array, vstack
 import leafkernel._native as core
 from leafkernel._progress import OnProgress
 from leafkernel.engines.native import NO_LIMIT, TooManyEntriesError
+from leafkernel.incidence import WeighedRows
 from leafkernel.leaf_index import LeafIndex
 from leafkernel.product import Product
 
 # Rows of P to compute at once, and the most memory for them in bytes. The compiled core handles 16
 # columns in one pass over the trees.
 _ROWS_AT_ONCE, _BYTES_AT_ONCE = 256, 1 << 27
+# If removing the diagonal leaves a smaller share of a sum, the sum is computed again.
+_LOST_DIGITS = 1e-6
 
 Nearest = tuple[npt.NDArray[Any], npt.NDArray[np.int64]]
 
@@ -62,7 +65,7 @@ class PathEngine:
             n_entries += np.count_nonzero(block)
             if n_entries > most_entries:
                 raise TooManyEntriesError
-            blocks.append(csr_array(block))
+            blocks.append(_as_csr(block))
         return csr_array(vstack(blocks, format="csr"))
 
     def dense(self, product: Product, on_progress: OnProgress | None = None) -> npt.NDArray[Any]:
@@ -78,11 +81,11 @@ class PathEngine:
         k: int,
         on_progress: OnProgress | None = None,
         *,
-        by_magnitude: bool = False,  # noqa: ARG002 - no entry is negative
+        by_magnitude: bool = False,
     ) -> Nearest:
         """Return the k largest entries of each row and their columns, shapes (m, k)."""
         if _has_weights(product):
-            return self._nearest_in_rows(product, k, on_progress)
+            return self._nearest_in_rows(product, k, on_progress, by_magnitude=by_magnitude)
         return self.nearest_and_looks(product, k, on_progress)[:2]
 
     def nearest_and_looks(
@@ -92,12 +95,14 @@ class PathEngine:
         index = product.index.prepared(self)
         return core.nearest_by_paths(product, index, k, self.n_threads, on_progress)
 
-    def _nearest_in_rows(self, product: Product, k: int, on_progress: OnProgress | None) -> Nearest:
+    def _nearest_in_rows(
+        self, product: Product, k: int, on_progress: OnProgress | None, *, by_magnitude: bool
+    ) -> Nearest:
         """Return the nearest samples from whole rows of P."""
         similarity = np.empty((product.n_rows, k), product.dtype)
         samples = np.empty((product.n_rows, k), np.int64)
         for rows, block in self._blocks(product, on_progress):
-            rank = -block
+            rank = -np.abs(block) if by_magnitude else -block
             if product.own is not None:
                 own = product.own[rows]
                 mine = np.flatnonzero(own >= 0)
@@ -113,11 +118,20 @@ class PathEngine:
         on_progress: OnProgress | None = None,
     ) -> npt.NDArray[np.float64]:
         """Return P @ values, shape (m, c)."""
-        if product.diagonal is None:
-            return self.apply(product.with_dtype(np.float64), values)
-        out = np.empty((product.n_rows, values.shape[1]))
-        for rows, block in self._blocks(product, on_progress):
-            out[rows] = block.astype(np.float64) @ values
+        product = product.with_dtype(np.float64)
+        out = self.apply(product, values)
+        if product.diagonal is None or product.own is None or product.nodes is None:
+            return out
+        mine = np.flatnonzero(product.own >= 0)
+        samples = product.index.sample_at[product.own[mine]]
+        theirs = _samples_by_row(product).rows(samples)
+        own = product.nodes.dots(product.query.rows(mine), theirs, slice(None))
+        removed = own[:, None] * values[samples]
+        out[mine] += product.diagonal[mine, None] * values[samples] - removed
+        # If hardly anything is left, the digits are lost. Sum these rows without the diagonal.
+        lost = mine[(np.abs(out[mine]) < _LOST_DIGITS * np.abs(removed)).any(axis=1)]
+        for rows, block in self._blocks(product.take(lost), on_progress):
+            out[lost[rows]] = block @ values
         return out
 
     def apply(self, product: Product, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -153,8 +167,7 @@ class PathEngine:
 
     def _dense_rows(self, product: Product) -> npt.NDArray[Any]:
         """Return rows of P: the transposed product Pᵀ = W K Qᵀ, applied to unit vectors."""
-        samples = product.index.rows
-        assert samples is not None, "the samples are not available by row"
+        samples = _samples_by_row(product)
         turned = replace(
             product,
             query=samples,
@@ -165,14 +178,31 @@ class PathEngine:
             diagonal=None,
         )
         block = self.apply(turned, np.eye(product.n_rows)).T
-        if not (block <= np.finfo(product.dtype).max).all():
+        if not (np.abs(block) <= np.finfo(product.dtype).max).all():
             raise OverflowError(
-                f"A proximity is too large for {product.dtype}. Use smaller weights."
+                f"A proximity is too large for {product.dtype}. Use smaller weights, or "
+                "dtype=np.float64."
             )
         if product.own is not None and product.diagonal is not None:
             mine = np.flatnonzero(product.own >= 0)
             block[mine, product.index.sample_at[product.own[mine]]] = product.diagonal[mine]
         return block.astype(product.dtype)  # type: ignore[no-any-return]
+
+
+def _as_csr(block: npt.NDArray[Any]) -> csr_array:
+    """Return a dense block as a sparse matrix. Most blocks have no zeros."""
+    n_rows, n_columns = block.shape
+    if not block.all():
+        return csr_array(block)
+    offsets = np.arange(n_rows + 1) * n_columns
+    arrays = (block.ravel(), np.tile(np.arange(n_columns), n_rows), offsets)
+    return csr_array(arrays, shape=block.shape)
+
+
+def _samples_by_row(product: Product) -> WeighedRows:
+    rows = product.index.rows
+    assert rows is not None, "the samples are not available by row"
+    return rows
 
 
 def _has_weights(product: Product) -> bool:

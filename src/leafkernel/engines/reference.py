@@ -15,7 +15,6 @@ from leafkernel.engines.native import NO_LIMIT, TooManyEntriesError
 from leafkernel.incidence import WeighedRows
 from leafkernel.leaf_index import LeafIndex
 from leafkernel.product import Product
-from leafkernel.weighted_nodes import WeightedNodes
 
 
 @dataclass(frozen=True)
@@ -123,12 +122,16 @@ def _dense_rows(product: Product, on_progress: OnProgress | None) -> Iterator[np
     by_leaf = np.ones(n_leaves) if index.by_leaf is None else index.by_leaf
     by_place = np.ones(index.n_samples) if index.by_place is None else index.by_place
     member_weights = np.ones(len(index.members)) if index.weights is None else index.weights
+    nodes = None
+    if product.nodes is not None:
+        assert index.rows is not None, "the samples are not available by row"
+        nodes = product.nodes.on_nodes(index.rows)
     for i in range(product.n_rows):
         row = np.zeros(index.n_samples)  # by place
         with np.errstate(over="ignore", invalid="ignore"):  # overflow is checked below
             one = product.query.rows(slice(i, i + 1))
-            if product.nodes is not None:
-                row = _shared_nodes(product.nodes, index, one)
+            if product.nodes is not None and nodes is not None:
+                row = _shared_nodes(product.nodes.on_nodes(one), nodes)[index.sample_at]
             else:
                 for leaf, weight in zip(one.incidence.columns.flat, one.dense().flat, strict=True):
                     of_leaf = slice(index.offsets[leaf], index.offsets[leaf + 1])
@@ -153,20 +156,16 @@ def _dense_rows(product: Product, on_progress: OnProgress | None) -> Iterator[np
             on_progress(i + 1)
 
 
-def _shared_nodes(
-    nodes: WeightedNodes, index: LeafIndex, one: WeighedRows
-) -> npt.NDArray[np.float64]:
-    """Return the inner products of one row with all samples, by place, summed node by node."""
-    assert index.rows is not None, "the samples are not available by row"
-    ours, theirs = nodes.on_nodes(one), nodes.on_nodes(index.rows)
-    weight_of = dict(zip(ours.incidence.columns.tolist(), ours.dense(), strict=True))
-    row = np.zeros(index.n_samples)
+def _shared_nodes(one: WeighedRows, others: WeighedRows) -> npt.NDArray[np.float64]:
+    """Return the inner products of one row with others, summed node by node."""
+    weight_of = dict(zip(one.incidence.columns.tolist(), one.dense(), strict=True))
+    row = np.zeros(others.n_rows)
     entries = zip(
-        theirs.incidence.row_of_entry.tolist(),
-        theirs.incidence.columns.tolist(),
-        theirs.dense(),
+        others.incidence.row_of_entry.tolist(),
+        others.incidence.columns.tolist(),
+        others.dense(),
         strict=True,
     )
     for sample, node, weight in entries:
-        row[index.place_of[sample]] += weight_of.get(node, 0.0) * weight
+        row[sample] += weight_of.get(node, 0.0) * weight
     return row

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
-from sklearn.base import is_regressor
+from sklearn.base import is_classifier, is_regressor
 
 from leafkernel.forests._links import Link
 from leafkernel.forests._trees import Tree
@@ -164,6 +164,13 @@ class FittedForest(ABC):
         """Return whether the forest is known to be a regressor."""
         try:
             return bool(is_regressor(self.estimator))
+        except (AttributeError, TypeError):  # not a scikit-learn estimator
+            return False
+
+    def predicts_classes(self) -> bool:
+        """Return whether the forest is known to be a classifier."""
+        try:
+            return bool(is_classifier(self.estimator))
         except (AttributeError, TypeError):  # not a scikit-learn estimator
             return False
 

@@ -125,6 +125,10 @@ class PipelineForest(FittedForest):
         """Return whether the forest is known to be a regressor."""
         return self._last.predicts_numbers()
 
+    def predicts_classes(self) -> bool:
+        """Return whether the forest is known to be a classifier."""
+        return self._last.predicts_classes()
+
     def is_boosted(self) -> bool:
         """Return whether the score of the model is the sum of its leaf values."""
         return self._last.is_boosted()

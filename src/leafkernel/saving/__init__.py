@@ -368,7 +368,13 @@ def _read_scheme(reader: FolderReader, told: dict[str, Any], given: Any) -> Weig
         return scheme
     if "of" in told:
         inner = given.scheme if isinstance(given, Collapsed) else given
-        return Collapsed(_read_scheme(reader, told["of"], inner), **told["parameters"])
+        scheme = Collapsed(_read_scheme(reader, told["of"], inner), **told["parameters"])
+        if isinstance(given, Collapsed) and given != scheme:
+            raise ValueError(
+                f"weight_scheme={given} has other limits than the saved proximity, which has "
+                f"{told['parameters']}. Pass the same scheme, and use reweigh to change it."
+            )
+        return scheme
     plain = find_scheme(told["name"])
     return type(plain)(**told["parameters"], **_arrays(reader, told["arrays"]))
 

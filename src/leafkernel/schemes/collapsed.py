@@ -22,14 +22,15 @@ class Collapsed(WeightScheme):
     samples in each leaf, so most pairs have the proximity 0. All leaves below a removed split count
     as one leaf. Leaf sizes and in-bag weights are those of the larger leaves.
 
-    The result has the properties of the scheme, with two exceptions. With "gap", P times y is the
-    prediction of the smaller trees, not of the forest. With "gradient", rows do not sum to the
-    score. Needs the nodes of the trees, and the information that the scheme needs.
+    The result has the properties of the scheme, with one exception: with "gap", P times y is the
+    prediction of the smaller trees, not of the forest. Needs the nodes of the trees, and the
+    information that the scheme needs.
 
     Parameters
     ----------
     scheme : str, callable or WeightScheme
-        The scheme for the larger leaves. It must compare leaves: "pbk" and "rpk" are not allowed.
+        The scheme for the larger leaves. "pbk" and "rpk" are not allowed, because they compare
+        whole paths, and neither is "gradient", whose weights are shares of the values of leaves.
     max_depth : int, default=None
         Largest depth of the smaller trees.
     min_samples : int, default=None
@@ -60,7 +61,13 @@ class Collapsed(WeightScheme):
         if type(scheme).cells is not WeightScheme.cells:
             raise ValueError(
                 f"scheme={scheme.name!r} cannot be collapsed. Only schemes that compare the leaves "
-                "of the forest can. Use a scheme such as 'uniform', 'kerf' or 'gap'."
+                "of the forest can. Use a scheme such as 'uniform', 'kerf' or 'gap', with both "
+                "limits in one Collapsed."
+            )
+        if "gradients" in scheme.needs:
+            raise ValueError(
+                f"scheme={scheme.name!r} cannot be collapsed, because its weights are shares of "
+                "the values of single leaves. Use it alone, or collapse 'boosted' or 'kerf'."
             )
         if self.max_depth is None and self.min_samples is None:
             raise ValueError("max_depth and min_samples are both None. Pass at least one of them.")

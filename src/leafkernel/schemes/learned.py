@@ -105,6 +105,8 @@ class Learned(WeightScheme):
         """Return the weight of each tree, shape (T,)."""
         check_choice("estimate", self.estimate, ("auto", "oob", "all"))
         folds = check_count("folds", self.folds, at_least=0)
+        if folds == 1:
+            raise ValueError("folds=1 is not possible. Use at least 2, or 0 for none.")
         random = np.random.default_rng(check_count("random_state", self.random_state, at_least=0))
         some = self._drawn(samples, forest, random)
         learned = Alignment.of(some, n_threads=forest.n_threads).weights()
