@@ -81,6 +81,7 @@ def write(path):
         "all rows": queries_table("all"),
         "explore": explore_table(),
         "planes": planes_table(),
+        "paths": path_tables(),
         "full rows": full_rows_table(),
         "parallel fit": fit_table(),
         "gradient": gradient_table(),
@@ -271,6 +272,43 @@ def planes_table():
         ratio = f"**{record['lists'] / record['auto']:.1f}**" if "lists" in record else "-"
         rows.append([record["forest"], f"{record['rows']:,}", record["scheme"], *shown, ratio])
     return table(["forest", "rows", "scheme", *loops, "lists / auto"], rows)
+
+
+def path_tables():
+    path = Path(__file__).parent / "paths.json"
+    if not path.exists():
+        return "Not measured."
+    records = json.loads(path.read_text())
+    products = [r for r in records if r["what"] == "product"]
+    rows = [
+        [
+            f"{r['rows']:,}",
+            f"{r['nodes']:,}",
+            f"{1000 * r['uniform']:.1f} ms",
+            f"{1000 * r['pbk']:.1f} ms",
+            f"**{r['pbk'] / r['uniform']:.2f}**",
+        ]
+        for r in products
+    ]
+    sizes = np.log([r["rows"] for r in products])
+    slopes = {
+        name: np.polyfit(sizes, np.log([r[name] for r in products]), 1)[0]
+        for name in ("uniform", "pbk")
+    }
+    found = [r for r in records if r["what"] == "neighbors"]
+    shown = [
+        [r["scheme"], f"{r['seconds']:.1f} s", f"{r['saved']:.2%}" if "saved" in r else "-"]
+        for r in found
+    ]
+    n_rows = f"{found[0]['rows']:,}" if found else ""
+    return "\n\n".join(
+        [
+            table(["rows", "nodes", "`uniform`", "`pbk`", "`pbk` / `uniform`"], rows),
+            f"Time grows with the power {slopes['pbk']:.2f} of the rows (`uniform`: "
+            f"{slopes['uniform']:.2f}). Ten neighbors of each of {n_rows} rows, on one thread:",
+            table(["scheme", "time", "(pair, tree) combinations that were not looked at"], shown),
+        ]
+    )
 
 
 def full_rows_table():

@@ -16,6 +16,7 @@ class Side:
     in_bag: np.ndarray
     oob: np.ndarray
     easiness: np.ndarray | None = None  # 1 - kDN, for instance hardness
+    targets: np.ndarray | None = None  # classes are integers
 
     @classmethod
     def unseen(cls, leaf):
@@ -43,11 +44,13 @@ def _pair(scheme, i, j, shared, query, reference, training, tree_weights):
         return len(shared) / n_trees
     if scheme == "kerf":
         return sum(1 / members(t).sum() for t in shared) / n_trees
-    if scheme == "boosted":
+    if scheme in ("boosted", "learned"):
         total = sum(tree_weights)
         return sum(tree_weights[t] for t in shared) / total if total else 0.0
     if scheme == "ih":
         return sum(reference.easiness[j, t] for t in shared) / n_trees
+    if scheme == "purity":
+        return sum(quality_of(training, members(t), training.oob[:, t]) for t in shared) / n_trees
     n_oob_i, n_oob_j = query.oob[i].sum(), reference.oob[j].sum()
     if scheme == "gap":
         if n_oob_i == 0:
@@ -65,6 +68,35 @@ def _pair(scheme, i, j, shared, query, reference, training, tree_weights):
     if scheme == "oob_separable":
         return n_trees * len(both) / (n_oob_i * n_oob_j) if n_oob_i * n_oob_j else 0.0
     raise AssertionError(scheme)
+
+
+def quality_of(training, members, weights, prior=1.0, kind="auto"):
+    """The quality of one leaf, from its members and `prior` samples of the training set."""
+    y = training.targets.tolist()
+    weight = [float(m) * float(w) for m, w in zip(members, weights, strict=True)]
+    if sum(weight) == 0:
+        prior = 1.0
+    drawn = [w + prior / len(y) for w in weight]
+
+    def gini(weights):
+        total = sum(weights)
+        of_class = {c: sum(w for w, label in zip(weights, y, strict=True) if label == c) for c in y}
+        return 1 - sum((w / total) ** 2 for w in of_class.values())
+
+    def squares(weights):
+        total = sum(weights)
+        mean = sum(w * v for w, v in zip(weights, y, strict=True)) / total if total else 0.0
+        return sum(w * (v - mean) ** 2 for w, v in zip(weights, y, strict=True))
+
+    is_classes = training.targets.dtype.kind in "iu"
+    if is_classes and kind in ("auto", "purity"):
+        return 1 - gini(drawn)
+    if len(set(y)) == 1:
+        return 1.0
+    if is_classes:
+        return max(0.0, 1 - gini(drawn) / gini([1.0] * len(y)))
+    variance = squares([1.0] * len(y)) / len(y)
+    return max(0.0, 1 - (squares(weight) + prior * variance) / (sum(weight) + prior) / variance)
 
 
 def shares(leaf):
@@ -148,3 +180,71 @@ def axil_recursion(leaf, query_leaf, weights, rate, l2):
         of_queries = of_queries + averages(query_leaf, t) @ rest
         G = G + averages(leaf, t) @ rest
     return G, of_queries
+
+
+def alignment(leaf, counts_in, targets):
+    """M, a and the norm of YYᵀ, from the explicit centered kernels of all trees.
+
+    `counts_in` tells which samples count in which trees, shape (n, T).
+    """
+    n = len(targets)
+    H = np.eye(n) - 1 / n
+    kernels = []
+    for t in range(leaf.shape[1]):
+        K = np.zeros((n, n))
+        for i in range(n):
+            for j in range(n):
+                both = counts_in[i, t] and counts_in[j, t]
+                K[i, j] = 1.0 if both and leaf[i, t] == leaf[j, t] else 0.0
+        kernels.append(H @ K @ H)
+    if targets.dtype.kind in "iu":
+        Y = np.array([[float(y == c) for c in np.unique(targets)] for y in targets])
+    else:
+        spread = targets.std() if len(set(targets)) > 1 else 1.0
+        Y = ((targets - targets.mean()) / spread)[:, None]
+    target = H @ Y @ Y.T @ H
+    M = np.array([[np.sum(one * other) for other in kernels] for one in kernels])
+    return M, np.array([np.sum(K * target) for K in kernels]), np.linalg.norm(target)
+
+
+def best_weights(M, a):
+    """The nonnegative weights of the best alignment, found by trying every set of trees.
+
+    They sum to one. All weights are equal if no tree is aligned with the targets.
+    """
+    n_trees, best, least = len(a), np.zeros(len(a)), 0.0
+    for number in range(1, 2**n_trees):
+        some = [t for t in range(n_trees) if number >> t & 1]
+        if min(M[t, t] for t in some) < 1e-9:  # a tree of one leaf
+            continue
+        x = np.zeros(n_trees)
+        x[some] = np.linalg.lstsq(M[np.ix_(some, some)], a[some], rcond=1e-12)[0]
+        loss = x @ M @ x - 2 * a @ x
+        if x.min() >= 0 and loss < least - 1e-12 * abs(least):
+            best, least = x, loss
+    return best / best.sum() if best.sum() > 0 else np.full(n_trees, 1 / n_trees)
+
+
+def cross_validated_weights(leaf, counts_in, targets, folds):
+    """Mix the best weights with equal ones as is best on average for samples that are held out."""
+    n_trees = leaf.shape[1]
+    shares = [0, 0.25, 0.5, 0.75, 1]
+
+    def mixed(weights, share):
+        return share * weights + (1 - share) / n_trees
+
+    def learn(rows):
+        M, a, _ = alignment(leaf[rows], counts_in[rows], targets[rows])
+        return best_weights(M, a)
+
+    scores = np.zeros(len(shares))
+    for held in folds:
+        rest = np.setdiff1d(np.arange(len(targets)), held)
+        M, a, norm = alignment(leaf[held], counts_in[held], targets[held])
+        weights = learn(rest)
+        for i, share in enumerate(shares):
+            mu = mixed(weights, share)
+            size = np.sqrt(max(mu @ M @ mu, 0)) * norm
+            scores[i] += a @ mu / size if size > 1e-9 else 0.0
+    best = next(i for i in range(len(shares)) if scores[i] >= scores.max() - 1e-9)
+    return mixed(learn(np.arange(len(targets))), shares[best])

@@ -47,6 +47,13 @@ def test_the_default_scheme_is_like_the_same_scheme_by_name(birds, summaries, co
     assert summaries[-1]["forest"].endswith("scheme oob_separable")
 
 
+@pytest.mark.parametrize("scheme", ["purity", "learned", "pbk", "rpk"])
+def test_other_schemes(birds, scheme):
+    for options in (("-t", "kind"), ("-t", "weight"), ("-t", "kind", "--forest", "hist")):
+        document = run_json("neighbors", birds, *options, *FEW, "--scheme", scheme)
+        assert document["scheme"] == scheme
+
+
 def test_a_model_without_bootstrap_says_why_its_scheme_is_another(birds, tmp_path):
     import joblib
     import pandas as pd

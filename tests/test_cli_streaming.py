@@ -223,6 +223,7 @@ def test_ctrl_c_says_how_to_go_on_and_other_options_are_refused(birds, expected,
     [
         (("--scheme", "gap"), "requires a forest that was trained on all rows"),
         (("--scheme", "oob"), "Use kerf or uniform"),
+        (("--scheme", "learned"), "requires a forest that was trained on all rows"),
         (("--scheme", "ih"), "requires the values of all rows in memory"),
         (("--max-rows", 50), "Use --sample"),
         (("--max-memory", "much"), "'much' is not a size. Write it like 500MB or 4GB."),

@@ -13,7 +13,7 @@ from leafkernel.inside import Inside
 from leafkernel.schemes import Weighting
 from leafkernel.tasks import ProximityClassifier, ProximityRegressor
 
-SCHEMES = ["gap", "uniform", "kerf", "oob", "oob_separable", "ih"]
+SCHEMES = ["gap", "uniform", "kerf", "oob", "oob_separable", "ih", "purity", "learned"]
 
 
 @pytest.fixture(scope="module")

@@ -139,7 +139,9 @@ def test_explanations_after_a_pipeline_was_fitted_again(iris):
     assert str(explain_pair(prox, 2, 3)) == before
 
 
-@pytest.mark.parametrize("scheme", ["uniform", "kerf", "gap", "oob", "oob_separable", "ih"])
+@pytest.mark.parametrize(
+    "scheme", ["uniform", "kerf", "gap", "oob", "oob_separable", "ih", "purity", "learned"]
+)
 def test_overwriting_the_data(scheme):
     X, y = load_iris(return_X_y=True)
     kept = X.copy()

@@ -10,6 +10,7 @@ import copy
 import gc
 import pickle
 from array import array
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,7 +20,12 @@ from products import make_product
 from sklearn.ensemble import RandomForestClassifier
 
 import leafkernel._native as core
+from leafkernel.engines import NativeEngine
 from leafkernel.forests._routing import RouteTable
+from leafkernel.incidence import Coordinates, Incidence, WeighedRows
+from leafkernel.leaf_index import LeafIndex
+from leafkernel.product import Product
+from leafkernel.weighting import Weighting
 
 REFUSALS = (ValueError, TypeError, MemoryError, OverflowError, AttributeError, RuntimeError)
 HUGE = 2**60
@@ -82,6 +88,7 @@ def as_namespace(product):
         diagonal=product.diagonal,
         query_oob=product.query_oob,
         reference_oob=product.reference_oob,
+        nodes=None,
     )
 
 
@@ -222,7 +229,12 @@ def test_damaged_rows_to_list():
 
         refused += count(make_lists)
         refused += count(lambda plain=plain, n=n_threads: core.leaf_masses(with_ids(plain), n))
-    assert N_CASES / 4 < refused < 2 * N_CASES
+        if rng.random() < 0.5:  # rows with weights are always refused
+            plain.weights = plain.by_row = None
+        refused += count(
+            lambda plain=plain, n=n_threads: core.centered_tree_products(with_ids(plain), n)
+        )
+    assert N_CASES / 4 < refused < 3 * N_CASES
 
 
 @pytest.fixture(scope="module")
@@ -439,3 +451,33 @@ def test_an_object_without_its_arrays_is_refused():
             trees, np.zeros((1, 1), np.float32), wide_leaves=False, n_threads=1
         )
     )
+
+
+def test_damaged_nodes():
+    rng = np.random.default_rng(0)
+    refused = 0
+    for _ in range(N_CASES // 4):
+        n_trees = int(rng.integers(1, 4))
+        # Trees with three nodes: a root and two leaves.
+        leaf = 2 * np.arange(n_trees) + rng.integers(0, 2, (8, n_trees))
+        rows = WeighedRows(
+            Incidence.of(leaf, Coordinates.of_leaves(2 * np.arange(n_trees + 1))), Weighting()
+        )
+        arrays = {
+            "first": 3 * np.arange(n_trees + 1),
+            "parent": np.concatenate([[-1, 3 * t, 3 * t] for t in range(n_trees)]).astype(np.int32),
+            "weights": np.ones(3 * n_trees),
+            "decay": 0.5,
+        }
+        name = rng.choice([*arrays])
+        arrays[name] = damage(rng, arrays[name])
+        product = Product(rows, LeafIndex.of(rows), np.arange(8), np.dtype(np.float32))
+        try:
+            held = SimpleNamespace(native=core.WeightedNodes(**arrays))
+            product = replace(product, nodes=held)
+            index = product.index.prepared(NativeEngine())
+            core.apply(product, index, np.ones((8, 2)), 1)
+            core.nearest_by_paths(product, index, 3, 1, None)
+        except (ValueError, TypeError, OverflowError):
+            refused += 1
+    assert N_CASES / 16 < refused < N_CASES / 4

@@ -95,7 +95,7 @@ def test_all_of_the_front_door_is_there():
         *("proximity", "iter_proximity", "kneighbors", "kneighbors_graph", "forecast"),
         *("query_map", "reference_map", "operator", "weighted_average", "weighted_sums"),
         *("proximity_to", "neighbors_frame", "explore", "save", "load"),
-        *("extend", "write_neighbors", "write_proximity", "base_score_"),
+        *("extend", "write_neighbors", "write_proximity", "base_score_", "tree_weights_"),
     }
 
 

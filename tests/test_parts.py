@@ -23,7 +23,7 @@ from leafkernel.tasks import (
 )
 from leafkernel.tasks._quantiles import weighted_quantiles
 
-SCHEMES = ["gap", "uniform", "kerf", "oob", "oob_separable", "ih"]
+SCHEMES = ["gap", "uniform", "kerf", "oob", "oob_separable", "ih", "purity", "learned"]
 SIZES = [1, 7, 64, 149]
 
 

@@ -15,7 +15,7 @@ from leafkernel import ForestProximity
 from leafkernel.inside import Inside
 from leafkernel.schemes import Uniform
 
-SCHEMES = ["gap", "uniform", "kerf", "oob", "oob_separable", "ih"]
+SCHEMES = ["gap", "uniform", "kerf", "oob", "oob_separable", "purity", "learned", "ih"]
 
 
 def assert_same(found, expected, X):

@@ -87,7 +87,8 @@ def replace_array(folder, name, change):
 
 @pytest.mark.parametrize("symmetrize", [False, True])
 @pytest.mark.parametrize(
-    "scheme", ["gap", "uniform", "kerf", "oob", "oob_separable", InstanceHardness(3, "leaf")]
+    "scheme",
+    ["gap", "uniform", "kerf", "oob", "oob_separable", "learned", InstanceHardness(3, "leaf")],
 )
 def test_every_scheme_comes_back(iris, tmp_path, scheme, symmetrize):
     X, y = iris
@@ -102,6 +103,20 @@ def test_every_scheme_comes_back(iris, tmp_path, scheme, symmetrize):
         assert getattr(again, name) == value
     same(prox.reweigh("kerf"), again.reweigh("kerf"), X)
     same(prox, pickle.loads(pickle.dumps(again)), X)
+
+
+def test_saves_from_before_schemes_learned(iris, tmp_path):
+    X, y = iris
+    prox = ForestProximity(RandomForestClassifier(8, random_state=0), "gap").fit(X, y)
+    prox.save(tmp_path)
+
+    def forget(content):
+        del content["values"]["samples"]["targets"], content["values"]["stats"]["learned"]
+
+    reseal(tmp_path, forget)
+    again = ForestProximity.load(tmp_path)
+    same(prox, again, X)
+    same(prox.reweigh("learned"), again.reweigh("learned"), X)
 
 
 def boosted_models():

@@ -28,7 +28,7 @@ from leafkernel.schemes import (
 )
 
 TOLERANCE = {np.float32: 1e-6, np.float64: 1e-12}
-BAGGED_SCHEMES = ["uniform", "kerf", "gap", "oob", "oob_separable"]
+BAGGED_SCHEMES = ["uniform", "kerf", "gap", "oob", "oob_separable", "purity"]
 
 
 def fit_quietly(*args, **params):
@@ -39,16 +39,16 @@ def fit_quietly(*args, **params):
         return ForestProximity(forest, scheme, **params).fit(X, y)
 
 
-def training_side(forest, X):
+def training_side(forest, X, y):
     leaf = np.asarray(forest.apply(X))
     counts = oracles.bootstrap_counts(forest, len(X))
-    return oracles.Side(leaf, counts, counts == 0)
+    return oracles.Side(leaf, counts, counts == 0, targets=y)
 
 
 @given(case=strategies.bootstrapped(), dtype=st.sampled_from([np.float32, np.float64]))
 @pytest.mark.parametrize("scheme", BAGGED_SCHEMES)
 def test_bagged_scheme_equals_the_formula(scheme, case, dtype):
-    training = training_side(case.forest, case.X)
+    training = training_side(case.forest, case.X, case.y)
     unseen = oracles.Side.unseen(np.asarray(case.forest.apply(case.X_new)))
     expected = oracles.proximity(scheme, training, training, training)
     expected_new = oracles.proximity(scheme, unseen, training, training)
@@ -179,7 +179,9 @@ def big_forest():
     return RandomForestClassifier(200, random_state=0).fit(X, y), X, y
 
 
-@pytest.mark.parametrize("scheme", ["uniform", "kerf", "oob_separable", "boosted", "ih"])
+@pytest.mark.parametrize(
+    "scheme", ["uniform", "kerf", "oob_separable", "boosted", "ih", "purity", "learned"]
+)
 def test_symmetric_schemes_are_positive_semidefinite(diabetes, big_forest, scheme):
     forest, X, y = big_forest
     if scheme == "boosted":

@@ -23,7 +23,7 @@ from leafkernel import Batches, ForestProximity
 from leafkernel.streaming._work import GrowingArray
 from leafkernel.tasks import ProximityClassifier, outlier_scores
 
-SCHEMES = ["gap", "kerf", "uniform", "oob", "oob_separable"]
+SCHEMES = ["gap", "kerf", "uniform", "oob", "oob_separable", "purity", "learned"]
 NAMES = list("abcdef")
 
 

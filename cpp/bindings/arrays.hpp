@@ -151,6 +151,7 @@ inline nb::object locked_in_place(const nb::object& array) {
 }
 
 void register_lists(nb::module_& module);
+void register_paths(nb::module_& module);
 void register_rows(nb::module_& module);
 void register_routing(nb::module_& module);
 

@@ -5,6 +5,7 @@
 #include "leafkernel/checks.hpp"
 #include "leafkernel/draws.hpp"
 #include "leafkernel/leaf_lists.hpp"
+#include "leafkernel/leaf_overlaps.hpp"
 
 namespace leafkernel::bindings {
 
@@ -65,6 +66,20 @@ HeldLists list_by_leaf(const nb::object& source, const Array<SampleId>& sample_a
     if (!rows.weights.counts.empty()) return list_as<std::uint8_t>(rows, order, n_threads);
     if (!rows.weights.floats.empty()) return list_as<float>(rows, order, n_threads);
     return list_as<double>(rows, order, n_threads);
+}
+
+// Returns the inner products of the centered kernels of all pairs of trees, (n_trees, n_trees).
+nb::object tree_products(const nb::object& source, int n_threads) {
+    Arrays arrays;
+    const WeighedRows rows = read_rows(arrays, source);
+    const auto n_trees = static_cast<std::size_t>(rows.incidence.n_groups());
+    const Monitor monitor = make_monitor(nb::none());
+    Buffer<double> products(static_cast<Offset>(n_trees * n_trees));
+    {
+        const nb::gil_scoped_release no_gil;
+        centered_tree_products(rows, products.data(), n_threads, monitor);
+    }
+    return to_numpy(std::move(products), {n_trees, n_trees});
 }
 
 // Creates an incidence from untrusted arrays.
@@ -238,6 +253,7 @@ void register_lists(nb::module_& module) {
     module.def("zeros", &zeros_of, "table"_a.noconvert(), "n_threads"_a);
     module.def("count_flags", &flags_of, "table"_a.noconvert(), "n_threads"_a);
     module.def("locality_order", &locality_order_of, "rows"_a);
+    module.def("centered_tree_products", &tree_products, "rows"_a, "n_threads"_a);
     module.def("leaf_masses", &masses, "rows"_a, "n_threads"_a);
     module.def("list_by_leaf", &list_by_leaf, "rows"_a, "sample_at"_a.noconvert(), "n_threads"_a);
 }

@@ -9,5 +9,6 @@ NB_MODULE(_native, module) {
     module.doc() = "Compiled core of leafkernel: arrays in, arrays out.";
     leafkernel::bindings::register_lists(module);
     leafkernel::bindings::register_rows(module);
+    leafkernel::bindings::register_paths(module);
     leafkernel::bindings::register_routing(module);
 }

@@ -5,13 +5,12 @@
 #include <limits>
 
 #include "arrays.hpp"
-#include "leafkernel/checks.hpp"
 #include "leafkernel/csr_rows.hpp"
-#include "leafkernel/matvec.hpp"
 #include "leafkernel/nearest.hpp"
 #include "leafkernel/reducers.hpp"
 #include "leafkernel/twins.hpp"
 #include "lists.hpp"
+#include "product.hpp"
 
 namespace leafkernel::bindings {
 
@@ -24,38 +23,6 @@ constexpr const char* compiler = "GCC " __VERSION__;
 #else
 constexpr const char* compiler = "other";
 #endif
-
-// A product and the arrays that it reads.
-struct HeldProduct {
-    Product view;
-    Arrays arrays;
-};
-
-HeldProduct read_product(const nb::object& source, const HeldIndex& index) {
-    HeldProduct held;
-    auto& [product, arrays] = held;
-    product.query = read_rows(arrays, source.attr("query"));
-    product.reference = index.view;
-    product.by_leaf = arrays.attribute<double>(source, "by_leaf");
-    product.scale = nb::cast<double>(source.attr("scale"));
-    // These are used as indices while Python code runs, so they must not change after the check.
-    product.row_order = arrays.view<Offset>(locked(source.attr("row_order")), "row_order");
-    product.own = arrays.view<SampleId>(locked(source.attr("own")), "own");
-    product.diagonal = arrays.attribute<double>(source, "diagonal");
-    product.query_oob.words =
-        arrays.table<std::uint64_t>(source, "query_oob", product.query_oob.words_per_sample);
-    product.reference_oob.words =
-        arrays.table<std::uint64_t>(source, "reference_oob", product.reference_oob.words_per_sample);
-    const nb::gil_scoped_release no_gil;
-    check_product(product);
-    return held;
-}
-
-// Calls visit with a zero of the result type.
-template <class Visit>
-auto in_type_of(const nb::object& source, Visit&& visit) {
-    return nb::cast<int>(source.attr("dtype").attr("itemsize")) == 8 ? visit(double{}) : visit(float{});
-}
 
 // SciPy requires the same integer type for offsets and columns.
 template <class Index, class From>
@@ -105,10 +72,7 @@ nb::tuple nearest_of(const nb::object& source, const HeldIndex& index, Offset k,
     const Loop loop = find_loop(loop_name);
     const HeldProduct held = read_product(source, index);
     const Product& product = held.view;
-    const bool has_own = std::ranges::any_of(product.own, [](SampleId place) { return place >= 0; });
-    const Offset available = product.reference.n_samples() - (has_own ? 1 : 0);
-    if (k < 0 || k > available)
-        throw std::invalid_argument("k must be between 0 and the number of other samples");
+    check_neighbors(product, k);
     const Monitor monitor = make_monitor(on_progress);
     const Offset n_rows = product.query.n_rows();
     return in_type_of(source, [&](auto zero) {
@@ -126,27 +90,6 @@ nb::tuple nearest_of(const nb::object& source, const HeldIndex& index, Offset k,
     });
 }
 
-// With more columns, not even one row would fit in memory, and sizes would overflow.
-constexpr std::size_t most_columns = std::numeric_limits<std::int32_t>::max();
-
-// Returns the result of compute(values, n_columns, out) for a dense V.
-template <class Compute>
-nb::object times_dense(const Product& product, const Array<double>& values, Compute&& compute) {
-    if (values.ndim() != 2 ||
-        values.shape(0) != static_cast<std::size_t>(product.reference.n_samples())) {
-        throw std::invalid_argument("values must have one row for each reference sample");
-    }
-    const auto n_columns = values.shape(1);
-    require(n_columns <= most_columns, "values has too many columns");
-    Buffer<double> out(product.query.n_rows() * static_cast<Offset>(n_columns));
-    {
-        const nb::gil_scoped_release no_gil;
-        compute(std::span<const double>(values.data(), values.size()), static_cast<Offset>(n_columns),
-                out.data());
-    }
-    return to_numpy(std::move(out), {static_cast<std::size_t>(product.query.n_rows()), n_columns});
-}
-
 nb::object sums(const nb::object& source, const HeldIndex& index, const Array<double>& values,
                 const std::string& loop_name, int n_threads, const nb::object& on_progress) {
     const Loop loop = find_loop(loop_name);
@@ -156,18 +99,6 @@ nb::object sums(const nb::object& source, const HeldIndex& index, const Array<do
     return in_type_of(source, [&](auto zero) {
         return times_dense(product, values, [&](auto in, Offset n_columns, double* out) {
             weighted_sums<decltype(zero)>(product, in, n_columns, out, n_threads, monitor, loop);
-        });
-    });
-}
-
-nb::object apply_to(const nb::object& source, const HeldIndex& index, const Array<double>& values,
-                    int n_threads) {
-    const HeldProduct held = read_product(source, index);
-    const Product& product = held.view;
-    const Monitor monitor = make_monitor(nb::none());
-    return in_type_of(source, [&](auto zero) {
-        return times_dense(product, values, [&](auto in, Offset n_columns, double* out) {
-            apply<decltype(zero)>(product, in, n_columns, out, n_threads, monitor);
         });
     });
 }
@@ -298,7 +229,6 @@ void register_rows(nb::module_& module) {
                "n_threads"_a, "on_progress"_a.none());
     module.def("sums", &sums, "product"_a, "index"_a, "values"_a.noconvert(), "loop"_a, "n_threads"_a,
                "on_progress"_a.none());
-    module.def("apply", &apply_to, "product"_a, "index"_a, "values"_a.noconvert(), "n_threads"_a);
     module.def("nonzeros", &nonzeros, "product"_a, "index"_a, "loop"_a, "n_threads"_a,
                "on_progress"_a.none());
     module.def("bitmap_bytes", &bitmap_bytes, "product"_a, "index"_a, "loop"_a);

@@ -17,6 +17,7 @@ ORDER = (
     "plot_clusters",
     "plot_imputation",
     "plot_kernels",
+    "plot_schemes",
     "survival_curves",
 )
 

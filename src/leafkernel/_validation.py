@@ -91,6 +91,22 @@ def check_share(name: str, value: Any, *, example: float) -> float:
     return number
 
 
+def check_positive(name: str, value: Any) -> float:
+    """Return a finite number greater than 0."""
+    number = float(value) if isinstance(value, Real) else -1.0
+    if isinstance(value, bool) or not 0 < number < np.inf:
+        raise ValueError(f"{name} must be a number greater than 0; got {value!r}.")
+    return number
+
+
+def check_nonnegative(name: str, value: Any) -> float:
+    """Return a finite number that is not negative."""
+    number = float(value) if isinstance(value, Real) else -1.0
+    if isinstance(value, bool) or not (np.isfinite(number) and number >= 0):
+        raise ValueError(f"{name} must be a finite number of at least 0; got {value!r}.")
+    return number
+
+
 def check_flag(name: str, value: Any) -> None:
     """Raise an error if a value is not True or False."""
     if not isinstance(value, (bool, np.bool_)):

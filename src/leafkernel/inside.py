@@ -21,7 +21,7 @@ from leafkernel._progress import progress_bar
 from leafkernel._targets import Targets, indicators
 from leafkernel._validation import check_columns, count_threads, warn
 from leafkernel.batches import Batches
-from leafkernel.engines import Engine, PartedEngine, find_engine
+from leafkernel.engines import Engine, PartedEngine, engine_for_paths, find_engine
 from leafkernel.kernel import LeafKernel
 from leafkernel.leaf_index import ForestStats, LeafIndex, Samples
 from leafkernel.parts import PartedIndex
@@ -127,7 +127,7 @@ class Inside:
     @lazy
     def engine(self) -> Engine:
         """Return the engine, with results in main memory."""
-        engine = find_engine(self.prox.engine, n_threads=self.n_threads)
+        engine = self.find_engine()
         engine = getattr(engine, "on_host", lambda: engine)()
         return PartedEngine(engine) if isinstance(self.kernel.index, PartedIndex) else engine
 
@@ -139,7 +139,13 @@ class Inside:
         """
         if self.prox._results_in_memory or isinstance(self.kernel.index, PartedIndex):
             return self.engine
-        return find_engine(self.prox.engine, n_threads=self.n_threads)
+        return self.find_engine()
+
+    def find_engine(self) -> Engine:
+        """Return the engine that the user chose, or the one for paths if the kernel needs it."""
+        compares_paths = self.kernel.nodes is not None
+        find = engine_for_paths if compares_paths else find_engine
+        return find(self.prox.engine, n_threads=self.n_threads)
 
     @property
     def is_symmetric(self) -> bool:
@@ -218,7 +224,7 @@ class Inside:
         engine = self.engine if engine is None else engine
         n_rows = kernel.n_samples if samples is None else samples.n_samples
         index = kernel.index
-        if columns is not None and isinstance(index, LeafIndex):
+        if columns is not None and isinstance(index, LeafIndex) and kernel.nodes is None:
             index = index.with_samples(columns.astype(np.int32)[index.sample_at])
 
         def blocks() -> Iterator[tuple[slice, csr_array]]:

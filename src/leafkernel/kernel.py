@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 from leafkernel._lazy import lazy
 from leafkernel._state import FieldsState
 from leafkernel._validation import refuse_masked
+from leafkernel.cells import Cells
 from leafkernel.incidence import Coordinates, WeighedRows
 from leafkernel.leaf_index import ForestStats, LeafIndex, Samples, list_by_leaf
 from leafkernel.leaf_maps import (
@@ -25,6 +26,7 @@ from leafkernel.leaf_maps import (
 from leafkernel.parts import ListPart, PartedIndex
 from leafkernel.product import Product, both_factors
 from leafkernel.schemes import WeightScheme
+from leafkernel.weighted_nodes import WeightedNodes, find_nodes
 
 Diagonal = Literal["scheme", "one", "zero", "adjusted"]
 
@@ -54,6 +56,10 @@ class LeafKernel(FieldsState):
         schemes that divide by shared counts.
     leaf_factors : tuple of (LeafFactor or None, LeafFactor or None)
         The leaf factors of the query and the reference weights. New samples share them.
+    cells : Cells, optional
+        The columns of the kernel, if they are not the leaves of the forest.
+    nodes : WeightedNodes, optional
+        The nodes of the trees, if the kernel compares whole paths.
     """
 
     scheme: WeightScheme
@@ -67,6 +73,8 @@ class LeafKernel(FieldsState):
     packed_oob: npt.NDArray[np.uint64] | None
     oob_by_place: npt.NDArray[np.uint64] | None
     leaf_factors: tuple[LeafFactor | None, LeafFactor | None]
+    cells: Cells | None = None
+    nodes: WeightedNodes | None = None
 
     @classmethod
     def fit(
@@ -80,9 +88,15 @@ class LeafKernel(FieldsState):
         dtype: np.dtype[Any],
         cuts: Sequence[slice] | None = None,
         list_part: ListPart | None = None,
+        in_cells: Callable[[Cells, Samples], Samples] = Cells.samples,
         n_threads: int = 1,
     ) -> LeafKernel:
         """Compute the weights of the training samples, and index them by leaf."""
+        of_forest, cells = forest, scheme.cells(forest)
+        if cells is not None:
+            samples, forest = in_cells(cells, samples), cells.stats(forest)
+        forest = _learn(scheme, samples, forest, n_threads)
+        of_forest = forest if cells is None else replace(of_forest, learned=forest.learned)
         incidence = samples.incidence_in(forest.coordinates, n_threads=n_threads)
         weights, asked = weigh(scheme, "query", samples, forest, dtype)
         query = reference = WeighedRows(incidence, weights)
@@ -108,7 +122,7 @@ class LeafKernel(FieldsState):
         packed_oob = samples.packed_oob() if scheme.divides_by_shared_oob else None
         return cls(
             scheme=scheme,
-            forest=forest,
+            forest=of_forest,
             query=query,
             reference=reference,
             index=index,
@@ -118,6 +132,8 @@ class LeafKernel(FieldsState):
             packed_oob=packed_oob,
             oob_by_place=None if packed_oob is None else packed_oob[index.sample_at],
             leaf_factors=(asked, lent),
+            cells=cells,
+            nodes=find_nodes(scheme, of_forest),
         )
 
     @property
@@ -132,8 +148,19 @@ class LeafKernel(FieldsState):
 
     @property
     def coordinates(self) -> Coordinates:
-        """The columns of the maps: L, or 2L if the kernel is symmetrized."""
+        """The columns of the maps: leaves (twice if the kernel is symmetrized), or nodes."""
+        if self.nodes is not None:
+            return Coordinates.of_leaves(self.nodes.trees.offsets)
         return self.query.incidence.coordinates
+
+    @lazy
+    def stats(self) -> ForestStats:
+        """Return the statistics of the columns of the kernel."""
+        return self.forest if self.cells is None else self.cells.stats(self.forest)
+
+    def in_coordinates(self, rows: WeighedRows) -> WeighedRows:
+        """Return rows with their weights in the coordinates of the maps."""
+        return rows if self.nodes is None else self.nodes.on_nodes(rows)
 
     @property
     def is_symmetric(self) -> bool:
@@ -142,11 +169,12 @@ class LeafKernel(FieldsState):
 
     def query_map(self, samples: Samples | None = None) -> csr_array:
         """Return Q of the training samples or of new samples, one column per coordinate."""
-        return leaf_map(self.query if samples is None else self.queries(samples), self.dtype)
+        rows = self.query if samples is None else self.queries(samples)
+        return leaf_map(self.in_coordinates(rows), self.dtype)
 
     def reference_map(self) -> csr_array:
         """Return W, one column per coordinate."""
-        return leaf_map(self.reference, self.dtype)
+        return leaf_map(self.in_coordinates(self.reference), self.dtype)
 
     @lazy
     def row_order(self) -> npt.NDArray[np.int64]:
@@ -159,13 +187,16 @@ class LeafKernel(FieldsState):
 
     def queries(self, samples: Samples) -> WeighedRows:
         """Return the leaves and query weights of new samples."""
-        incidence = samples.incidence_in(self.forest.coordinates)
+        forest = self.stats
+        if self.cells is not None:
+            samples = self.cells.samples(samples)
+        incidence = samples.incidence_in(forest.coordinates)
         asked, lent = self.leaf_factors
-        weights, _ = weigh(self.scheme, "query", samples, self.forest, self.dtype, asked)
+        weights, _ = weigh(self.scheme, "query", samples, forest, self.dtype, asked)
         query = WeighedRows(incidence, weights)
         if not self.symmetrize:
             return query
-        weights, _ = weigh(self.scheme, "reference", samples, self.forest, self.dtype, lent)
+        weights, _ = weigh(self.scheme, "reference", samples, forest, self.dtype, lent)
         reference = WeighedRows(incidence, weights)
         return side_by_side(query, reference, incidence.twice(), self.dtype)
 
@@ -182,6 +213,7 @@ class LeafKernel(FieldsState):
             diagonal=None if self.own_diagonal is None else self.own_diagonal[rows],
             query_oob=None if self.packed_oob is None else self.packed_oob[rows],
             reference_oob=self.oob_by_place,
+            nodes=self.nodes,
         )
         return self._with_factor(product)
 
@@ -199,6 +231,7 @@ class LeafKernel(FieldsState):
             dtype=self.dtype,
             query_oob=oob,
             reference_oob=self.oob_by_place,
+            nodes=self.nodes,
         )
         return self._with_factor(product)
 
@@ -242,18 +275,32 @@ class LeafKernel(FieldsState):
             reference=index,
             row_order=self.row_order,
             dtype=self.dtype,
+            nodes=self.nodes,
         )
 
     def with_diagonal(self, diagonal: Diagonal, samples: Samples) -> LeafKernel:
         """Return the same kernel with another diagonal."""
-        return replace(self, own_diagonal=_diagonal(diagonal, self.scheme, samples, self.forest))
+        if self.cells is not None:
+            samples = self.cells.samples(samples)
+        return replace(self, own_diagonal=_diagonal(diagonal, self.scheme, samples, self.stats))
 
     def scheme_diagonal(self) -> npt.NDArray[np.float64]:
         """Return the diagonal of Q Wᵀ, shape (n,)."""
+        return self._own(self.reference)
+
+    def query_norms(self) -> npt.NDArray[np.float64]:
+        """Return the diagonal of Q Qᵀ, shape (n,): the squared norms of the query map."""
+        return self._own(self.query)
+
+    def _own(self, others: WeighedRows) -> npt.NDArray[np.float64]:
+        """Return the inner product of each query row with the same row of ``others``."""
         diagonal: npt.NDArray[np.float64] = np.empty(self.n_samples)
         for begin in range(0, self.n_samples, 1 << 14):
             rows = slice(begin, begin + (1 << 14))
-            diagonal[rows] = self.query.row_dots(self.reference, rows)
+            if self.nodes is None:
+                diagonal[rows] = self.query.row_dots(others, rows)
+            else:
+                diagonal[rows] = self.nodes.dots(self.query, others, rows)
         return diagonal
 
     def diagonal_shift(self) -> npt.NDArray[np.float64] | None:
@@ -265,6 +312,23 @@ class LeafKernel(FieldsState):
         if product.query.weighting.by_leaf is self.query.weighting.by_leaf:
             vars(product)["by_leaf"] = self.by_leaf
         return product
+
+
+def _learn(
+    scheme: WeightScheme, samples: Samples, forest: ForestStats, n_threads: int
+) -> ForestStats:
+    """Return the statistics with the array that the scheme learns, and of no other scheme."""
+    if scheme.learns or forest.learned is not None:
+        forest = replace(forest, learned=None, n_threads=n_threads)
+    learned = scheme.learn(samples, forest)
+    if learned is None:
+        return forest
+    where = f"learn() of the weight scheme {scheme.name!r}"
+    refuse_masked(where, learned)
+    array = np.array(learned)
+    if array.dtype.kind not in "buif":
+        raise TypeError(f"{where} must return real numbers; got dtype {array.dtype}.")
+    return replace(forest, learned=array)
 
 
 def _diagonal(

@@ -19,6 +19,7 @@ from leafkernel._lazy import lazy
 from leafkernel._progress import track
 from leafkernel._state import FieldsState
 from leafkernel.incidence import Coordinates, Incidence, WeighedRows
+from leafkernel.tree_nodes import TreeNodes
 from leafkernel.weighting import Weighting
 
 Array = npt.NDArray[Any]
@@ -68,8 +69,8 @@ class Samples(FieldsState):
     """Samples after routing: their leaves, in-bag weights and other data for schemes.
 
     A weight scheme gets it as ``samples``. It has the attributes ``leaf``, ``in_bag``, ``is_oob``,
-    ``n_oob_trees``, ``features``, ``labels`` and ``contributions``. Most of them must be declared
-    in ``needs``; see ``WeightScheme``.
+    ``n_oob_trees``, ``features``, ``labels``, ``targets`` and ``contributions``. Most of them must
+    be declared in ``needs``; see ``WeightScheme``.
 
     Parameters
     ----------
@@ -87,6 +88,9 @@ class Samples(FieldsState):
     leaf_parts : ndarray of shape (n, T) or (n, T, K), optional
         Contribution of each sample to the value of its leaf in each tree of a boosted model, for
         each of K outputs if leaves have several values. 0 for new samples.
+    targets : ndarray of shape (n,), optional
+        The targets: class indices (integers) if the forest classifies, float64 if it predicts
+        numbers. None for new samples.
 
     Examples
     --------
@@ -103,6 +107,7 @@ class Samples(FieldsState):
     feature_values: Array | None = None
     labels: Array | None = None
     leaf_parts: Array | None = None
+    targets: Array | None = None
 
     def __post_init__(self) -> None:
         _lock_arrays(self)
@@ -210,9 +215,9 @@ class ForestStats(FieldsState):
     """Statistics of the leaves and trees of a fitted forest.
 
     A weight scheme gets it as ``forest``. It has the attributes ``n_trees``, ``n_leaves``,
-    ``leaf_mass``, ``in_bag_mass``, ``tree_weights``, ``base_scores``, ``tree_outputs`` and
-    ``output_labels``, and the method ``path_features``. Most of them must be declared in ``needs``;
-    see ``WeightScheme``.
+    ``leaf_mass``, ``in_bag_mass``, ``tree_weights``, ``nodes``, ``base_scores``, ``tree_outputs``,
+    ``output_labels`` and ``learned``, and the method ``path_features``. Most of them must be
+    declared in ``needs``; see ``WeightScheme``.
 
     Parameters
     ----------
@@ -227,6 +232,8 @@ class ForestStats(FieldsState):
     features_on_paths : tuple of (offsets, features), optional
         The distinct features on the path to each leaf. Those of leaf ℓ are
         ``features[offsets[ℓ]:offsets[ℓ + 1]]``.
+    nodes_of_trees : TreeNodes, optional
+        The nodes of all trees.
     base_scores_of_outputs : ndarray of float64 of shape (K,), optional
         Raw score of each output of a boosted model before its first tree.
     outputs_of_trees : ndarray of int64 of shape (T,), optional
@@ -235,8 +242,12 @@ class ForestStats(FieldsState):
         Label of each output: a class, or the index of the output.
     link_of_outputs : ndarray of str of shape (1,), optional
         Link function from raw scores to predictions; empty if unknown.
+    learned : ndarray, optional
+        The result of the scheme's method ``learn``.
     track : callable
         Wraps an iterable in a progress bar, if enabled.
+    n_threads : int
+        Number of threads that ``learn`` may use.
 
     Examples
     --------
@@ -252,11 +263,14 @@ class ForestStats(FieldsState):
     in_bag_masses: Array | None = None
     weights_of_trees: Array | None = None
     features_on_paths: tuple[Array, Array] | None = None
+    nodes_of_trees: TreeNodes | None = None
     base_scores_of_outputs: Array | None = None
     outputs_of_trees: Array | None = None
     labels_of_outputs: Array | None = None
     link_of_outputs: Array | None = None
+    learned: Array | None = None
     track: Track = track
+    n_threads: int = 1
 
     def __post_init__(self) -> None:
         _lock_arrays(self)
@@ -281,7 +295,8 @@ class ForestStats(FieldsState):
         in_bag = None
         if self.in_bag_masses is not None and other.in_bag_masses is not None:
             in_bag = self.in_bag_masses + other.in_bag_masses
-        return replace(self, leaf_mass=self.leaf_mass + other.leaf_mass, in_bag_masses=in_bag)
+        mass = self.leaf_mass + other.leaf_mass
+        return replace(self, leaf_mass=mass, in_bag_masses=in_bag, learned=None)
 
     @lazy
     def coordinates(self) -> Coordinates:
@@ -311,6 +326,13 @@ class ForestStats(FieldsState):
         if self.weights_of_trees is None:
             raise _undeclared("tree_weights", "tree_weights")
         return self.weights_of_trees
+
+    @property
+    def nodes(self) -> TreeNodes:
+        """The nodes of all trees."""
+        if self.nodes_of_trees is None:
+            raise _undeclared("nodes", "trees")
+        return self.nodes_of_trees
 
     @property
     def base_scores(self) -> Array:

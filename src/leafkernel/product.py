@@ -11,6 +11,7 @@ import numpy.typing as npt
 from leafkernel._lazy import lazy
 from leafkernel.incidence import WeighedRows
 from leafkernel.leaf_index import LeafIndex
+from leafkernel.weighted_nodes import WeightedNodes
 
 if TYPE_CHECKING:
     from leafkernel.parts import PartedIndex
@@ -50,6 +51,8 @@ class Product:
         Values at (row, own[row]) that replace those of the scheme.
     query_oob, reference_oob : ndarray of uint64, optional
         Packed out-of-bag flags by row and by place, if entries are divided by S(x, x').
+    nodes : WeightedNodes, optional
+        The nodes of the trees, if whole paths are compared. Only an engine for paths computes it.
     """
 
     query: WeighedRows
@@ -60,6 +63,7 @@ class Product:
     diagonal: npt.NDArray[np.float64] | None = None
     query_oob: npt.NDArray[np.uint64] | None = None
     reference_oob: npt.NDArray[np.uint64] | None = None
+    nodes: WeightedNodes | None = None
 
     @property
     def n_rows(self) -> int:

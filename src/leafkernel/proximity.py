@@ -51,6 +51,7 @@ from leafkernel.engines import (
     Engine,
     TooManyEntriesError,
     dense_rows,
+    engine_for_paths,
     find_engine,
 )
 from leafkernel.forecast import TOO_LARGE_ADVICE, Forecast, csr_bytes, forecast, most_nonzeros
@@ -61,7 +62,7 @@ from leafkernel.leaf_index import ForestStats, Samples, list_by_leaf
 from leafkernel.operator import ProximityOperator
 from leafkernel.parts import cuts_of, cuts_with, parts_of
 from leafkernel.product import Product
-from leafkernel.schemes import Gradient, WeightScheme, find_scheme
+from leafkernel.schemes import Gradient, Learned, WeightScheme, find_scheme
 from leafkernel.streaming import (
     BatchFitter,
     blocks_of_batches,
@@ -132,9 +133,10 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         has an unfitted forest; use ``sklearn.frozen.FrozenEstimator`` to keep it fitted.
     weight_scheme : str, callable or WeightScheme, default="gap"
         The rule that weights shared leaves: ``"gap"``, ``"uniform"`` (or ``"original"``),
-        ``"kerf"``, ``"oob"``, ``"oob_separable"``, ``"boosted"``, ``"ih"`` or ``"gradient"``; a
-        function that takes ``(samples, forest)`` and returns weights of shape (n, T); or a
-        :class:`WeightScheme`. See :mod:`leafkernel.schemes`.
+        ``"kerf"``, ``"oob"``, ``"oob_separable"``, ``"boosted"``, ``"ih"``, ``"gradient"``,
+        ``"purity"``, ``"learned"``, ``"pbk"`` or ``"rpk"``; a function that takes
+        ``(samples, forest)`` and returns weights of shape (n, T); or a :class:`WeightScheme`. See
+        :mod:`leafkernel.schemes`.
     diagonal : {"scheme", "one", "zero", "adjusted"}, default="scheme"
         Proximity of a training sample to itself: the value of the scheme's formula (0 for "gap"),
         1, or 0. With "gap", "adjusted" is the mean reference weight of the sample over the trees
@@ -176,6 +178,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
     base_score_ : float
         With "gradient", the raw score before the first tree. Each row of P sums to the raw score
         minus ``base_score_``.
+    tree_weights_ : ndarray of shape (T,)
+        With "learned", the weights of the trees. They sum to one.
     index_ : pandas.Index or range
         Labels of the training samples: the index of X if X is a pandas data frame with a
         non-default index, otherwise positions. Methods and tasks that take training samples take
@@ -576,9 +580,14 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         for name, value in fitted._fitted_with.items():
             setattr(fitted, name, value)
 
+        cells, before = inside.scheme.cells(stats), fitted.kernel_.cells
+        same_cells = cells is None or (
+            before is not None and np.array_equal(cells.of_leaf, before.of_leaf)
+        )
+
         def list_part(i: int, rows: WeighedRows) -> core.LeafLists:
             # Lists store only the by_entry factor. Without one, existing lists stay valid.
-            is_known = i < len(cuts) - 1 and rows.weighting.by_entry is None
+            is_known = same_cells and i < len(cuts) - 1 and rows.weighting.by_entry is None
             return parts[i].lists if is_known else list_by_leaf(rows, n_threads=n_threads)
 
         fitted._fit_kernel(stats, n_threads, cuts=cuts, list_part=list_part)
@@ -1058,7 +1067,9 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
     def query_map(self, X: Any = None) -> csr_array:
         """Return the query map Q: the samples in leaf coordinates.
 
-        Each row has one column for each leaf, and at most one nonzero for each tree.
+        There is one column for each leaf, and each row has at most one nonzero for each tree. With
+        schemes that compare whole paths ("pbk" and "rpk"), there is one column for each node, and
+        each row has a nonzero for each node on its paths.
 
         Parameters
         ----------
@@ -1362,9 +1373,12 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         """
         inside = Inside.of(self)
         check_names_out(inside.prox, input_features)
-        sizes = np.diff(inside.stats.leaf_offsets)
-        names = [f"tree{t}_leaf{leaf}" for t, size in enumerate(sizes) for leaf in range(size)]
-        if inside.kernel.symmetrize:
+        kernel = inside.kernel
+        what = "leaf" if kernel.nodes is None else "node"
+        offsets = kernel.stats.leaf_offsets if kernel.nodes is None else kernel.coordinates.first
+        sizes = np.diff(offsets)
+        names = [f"tree{t}_{what}{i}" for t, size in enumerate(sizes) for i in range(size)]
+        if kernel.symmetrize:
             names = [f"{side}_{name}" for side in ("query", "reference") for name in names]
         return np.array(names, dtype=object)
 
@@ -1377,6 +1391,16 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
                 "base_score_ is available only after fit with weight_scheme='gradient'."
             )
         return scheme.base_score(self.kernel_.forest)
+
+    @property
+    def tree_weights_(self) -> npt.NDArray[np.float64]:
+        """Weight of each tree, shape (T,). Only with the scheme "learned"."""
+        scheme = vars(self).get("scheme_")
+        if not isinstance(scheme, Learned):
+            raise AttributeError(
+                "tree_weights_ is available only after fit with weight_scheme='learned'."
+            )
+        return scheme.tree_weights(self.kernel_.forest)
 
     @property
     def _n_features_out(self) -> int:
@@ -1485,6 +1509,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             n_threads=n_threads,
             **parts,
         )
+        if self.kernel_.nodes is not None:
+            engine_for_paths(self.engine, n_threads=1)  # raises if it cannot compare paths
 
     def _keep_params(self) -> None:
         """Store the parameters that define the kernel."""
@@ -1515,8 +1541,14 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
     def _too_large(self, size: str, limit: int) -> str:
         source = "max_memory" if self.max_memory is not None else "the available memory"
         more = "" if self.max_memory is None else " Or use a larger max_memory."
+        why = ""
+        if getattr(self.kernel_, "nodes", None) is not None:
+            why = (
+                f" With weight_scheme={self.scheme_.name!r} it has no zeros, because all samples "
+                "share the roots of the trees."
+            )
         return (
-            f"The proximity matrix would take {size} than {source} ({format_bytes(limit)}). "
+            f"The proximity matrix would take {size} than {source} ({format_bytes(limit)}).{why} "
             f"{TOO_LARGE_ADVICE}.{more}"
         )
 

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import issparse
 from sklearn.utils.multiclass import type_of_target
 
 from leafkernel._progress import track
-from leafkernel._validation import warn
+from leafkernel._targets import check_labels, refuse_missing, target_of
+from leafkernel._validation import check_length, warn
 from leafkernel.forests import FittedForest, InBag, RouteTable, Unavailable
 from leafkernel.leaf_index import ForestStats, Samples
 from leafkernel.schemes import WeightScheme
@@ -61,13 +63,15 @@ def complete_samples(
     X may be None if the samples are not available. Few schemes need it.
     """
     known: dict[str, Any] = {}
-    if "in_bag" in scheme.needs and samples.in_bag_weights is None:
-        with _needed_by(scheme, "bootstrap samples (in-bag weights)"):
+    if uses_in_bag(scheme) and samples.in_bag_weights is None:
+        with _needed_by(scheme, "bootstrap samples (in-bag weights)", "in_bag"):
             in_bag = forest.in_bag(X, y, sample_weight, samples.leaf, n_threads=n_threads)
-        _check_range(in_bag.weights)
-        known = {"in_bag_weights": in_bag.weights, "oob_flags": in_bag.is_oob}
+            _check_range(in_bag.weights)
+            known = {"in_bag_weights": in_bag.weights, "oob_flags": in_bag.is_oob}
     if "labels" in scheme.needs and samples.labels is None:
         known["labels"] = class_codes(y, scheme, forest)
+    if "targets" in scheme.needs and samples.targets is None:
+        known["targets"] = read_targets(y, scheme, forest, samples.n_samples)
     if "features" in scheme.needs and samples.feature_values is None:
         if X is None:
             raise ValueError(
@@ -103,7 +107,10 @@ def more_samples(
             f"X[{row}] reaches a leaf that no training sample reached, and {forest} has no list of "
             "its leaves. Fit again with all samples."
         )
-    return Samples(unseen.leaf, feature_values=unseen.feature_values)
+    more = Samples(unseen.leaf, feature_values=unseen.feature_values)
+    if "in_bag" in scheme.optional_needs:  # no tree was trained on them
+        more = replace(more, in_bag_weights=unseen.in_bag, oob_flags=unseen.is_oob)
+    return more
 
 
 def _check_range(in_bag: npt.NDArray[Any]) -> None:
@@ -152,7 +159,8 @@ def read_stats(
 
     Statistics that are in ``stats`` (of the same samples) are not computed again.
     """
-    weighs_leaves = "in_bag" in scheme.needs and (stats is None or stats.in_bag_masses is None)
+    has_in_bag = uses_in_bag(scheme) and samples.in_bag_weights is not None
+    weighs_leaves = has_in_bag and (stats is None or stats.in_bag_masses is None)
     if stats is None or weighs_leaves:
         counted = _count(samples, forest, rows_at_once, n_threads=n_threads)
         if stats is not None:
@@ -160,6 +168,7 @@ def read_stats(
                 counted,
                 weights_of_trees=stats.weights_of_trees,
                 features_on_paths=stats.features_on_paths,
+                nodes_of_trees=stats.nodes_of_trees,
                 base_scores_of_outputs=stats.base_scores_of_outputs,
                 outputs_of_trees=stats.outputs_of_trees,
                 labels_of_outputs=stats.labels_of_outputs,
@@ -169,6 +178,7 @@ def read_stats(
     stats = complete_stats(stats, forest, scheme, progress=progress)
     if weighs_leaves:
         check_draws(stats, forest, scheme, n_threads=n_threads)
+    if weighs_leaves and scheme.out_of_bag:
         samples.count_oob_trees(n_threads=n_threads)
         n_never = int((samples.n_oob_trees == 0).sum())
         warn_of_never_oob(n_never, samples.n_samples, scheme)
@@ -196,6 +206,9 @@ def complete_stats(
     if "paths" in scheme.needs and stats.features_on_paths is None:
         with _needed_by(scheme, "tree paths"):
             known["features_on_paths"] = forest.path_features()
+    if "trees" in scheme.needs and stats.nodes_of_trees is None:
+        with _needed_by(scheme, "the nodes of the trees"):
+            known["nodes_of_trees"] = forest.nodes()
     if "gradients" in scheme.needs and forest.outputs is not None:
         known["base_scores_of_outputs"] = forest.outputs.base_scores
         known["outputs_of_trees"] = forest.outputs.of_tree
@@ -246,12 +259,19 @@ def _count(
     return reduce(ForestStats.plus, counted)
 
 
+def uses_in_bag(scheme: WeightScheme) -> bool:
+    """Return whether a scheme uses in-bag weights, at least if the forest has them."""
+    return "in_bag" in scheme.needs | scheme.optional_needs
+
+
 @contextmanager
-def _needed_by(scheme: WeightScheme, what: str) -> Iterator[None]:
-    """Add the scheme and what it needs to an error of the forest."""
+def _needed_by(scheme: WeightScheme, what: str, need: str = "") -> Iterator[None]:
+    """Add the scheme and what it needs to an error of the forest, unless the need is optional."""
     try:
         yield
     except Unavailable as error:
+        if need in scheme.optional_needs - scheme.needs:
+            return
         raise ValueError(f"weight_scheme={scheme.name!r} needs {what}, but {error}.") from error
 
 
@@ -262,6 +282,38 @@ def warn_of_never_oob(n_never: int, n_samples: int, scheme: WeightScheme) -> Non
             f"{n_never} of {n_samples} training samples are in bag in every tree, so they have no "
             f"out-of-bag neighbors with weight_scheme={scheme.name!r}. Use more trees."
         )
+
+
+def read_targets(
+    y: Any, scheme: WeightScheme, forest: FittedForest, n_samples: int
+) -> npt.NDArray[Any]:
+    """Return the classes of the training samples as integers, or their numbers as float64."""
+    if y is None:
+        raise ValueError(
+            f"y is missing, but weight_scheme={scheme.name!r} needs the targets of the training "
+            "samples. Pass y to fit."
+        )
+    values = np.zeros((0, 0)) if issparse(y) else np.asarray(y)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1 or values.dtype.names:
+        raise ValueError(
+            f"weight_scheme={scheme.name!r} needs one target for each sample, but y has "
+            f"{'several fields' if values.dtype.names else f'shape {np.shape(y)}'}. Pass one class "
+            "or number for each sample."
+        )
+    check_length("y", values, n_samples)
+    refuse_missing(values)
+    if not forest.predicts_numbers() and target_of(values) == "classes":
+        return check_labels(values, n_samples)[1]
+    try:
+        numbers: npt.NDArray[np.float64] = values.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"weight_scheme={scheme.name!r} needs numbers as targets, because {forest} is a "
+            f"regressor, but y has dtype {values.dtype} ({error}). Pass numbers."
+        ) from error
+    return numbers
 
 
 def class_codes(y: Any, scheme: WeightScheme, forest: FittedForest) -> npt.NDArray[np.intp]:

@@ -15,6 +15,7 @@
 #include "leafkernel/parallel.hpp"
 #include "leafkernel/require.hpp"
 #include "leafkernel/views.hpp"
+#include "leafkernel/weighted_nodes.hpp"
 
 namespace leafkernel {
 
@@ -127,6 +128,27 @@ inline void check_product(const Product& product) {
         require_size(product.query_oob.words.size(), n_rows * words, "query_oob");
         require_size(product.reference_oob.words.size(), n_samples * words, "reference_oob");
     }
+}
+
+// Checks that the leaves of a product are those of its nodes.
+inline void check_nodes(const Product& product) {
+    const auto leaves = product.nodes->first_leaves();
+    for (const auto* rows : {&product.query, &product.reference.rows}) {
+        const auto& incidence = rows->incidence;
+        if (rows == &product.reference.rows && incidence.first.empty()) continue;  // not available
+        require(incidence.offsets.empty() && std::ranges::equal(incidence.first, leaves),
+                "the nodes and the rows have different leaves");
+    }
+    require(product.reference.n_leaves() == product.nodes->n_leaves(),
+            "the nodes and the lists have different leaves");
+    require(!product.divides_by_shared_oob(), "paths are not divided by shared counts");
+}
+
+// Checks a number of neighbors.
+inline void check_neighbors(const Product& product, Offset k) {
+    const bool has_own = std::ranges::any_of(product.own, [](SampleId place) { return place >= 0; });
+    const Offset available = product.reference.n_samples() - (has_own ? 1 : 0);
+    require(k >= 0 && k <= available, "k must be between 0 and the number of other samples");
 }
 
 }  // namespace leafkernel

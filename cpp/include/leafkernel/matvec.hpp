@@ -3,6 +3,9 @@
 //     u(leaf, :) = g(leaf) Σ over members of  w · b · V(member, :)
 //     (P V)(i, :) = scale · a(i) Σ over the leaves of i of  q · u(leaf, :)
 //
+// If whole paths are compared, u is multiplied by the inner products of the leaves of each tree before
+// the second step (weighted_nodes.hpp).
+//
 // Sums are computed in double. The intermediate u has the type of the kernel: it is read at random, so
 // half the bytes take half the time. If few leaves are visited, each u is computed on demand with the
 // same operations, which gives the same numbers.
@@ -18,6 +21,7 @@
 #include "leafkernel/memory.hpp"
 #include "leafkernel/parallel.hpp"
 #include "leafkernel/views.hpp"
+#include "leafkernel/weighted_nodes.hpp"
 
 namespace leafkernel {
 
@@ -55,6 +59,9 @@ public:
             gather(weights.doubles);
         } else {
             gather(AllOne{});
+        }
+        if (product_.nodes != nullptr) {
+            product_.nodes->template multiply<Store, Width>(of_leaf_.data(), n_threads_, monitor_);
         }
         spread([&](Offset leaf) { return of_leaf_.data() + leaf * Width; }, first, out);
     }
@@ -199,7 +206,8 @@ Offset apply_in_steps(const Product& product, std::span<const double> values, Of
 template <class Store>
 void apply(const Product& product, std::span<const double> values, Offset n_columns, double* out,
            int n_threads, const Monitor& monitor) {
-    const bool few = detail::visits_few(product);
+    // Leaves without a visit matter if whole paths are compared.
+    const bool few = product.nodes == nullptr && detail::visits_few(product);
     Offset done = 0;
     const auto in_steps = [&]<int Width>(std::integral_constant<int, Width>) {
         done = detail::apply_in_steps<Store, Width>(product, values, n_columns, done, out, few,

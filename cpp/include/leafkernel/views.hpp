@@ -110,6 +110,8 @@ inline int shared_oob_trees(const std::uint64_t* a, const std::uint64_t* b, Offs
     return count;
 }
 
+class WeightedNodes;
+
 // Everything that defines the requested rows of P.
 struct Product {
     WeighedRows query;
@@ -127,6 +129,9 @@ struct Product {
     // Set for the exact out-of-bag kernel only: each entry is divided by the shared count.
     OobBits query_oob;      // by row
     OobBits reference_oob;  // by place
+    // The nodes of the trees if whole paths are compared, else null. Only apply() and
+    // nearest_by_paths() compute such products.
+    const WeightedNodes* nodes = nullptr;
 
     bool divides_by_shared_oob() const { return !reference_oob.words.empty(); }
     bool counts() const {

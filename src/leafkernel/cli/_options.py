@@ -28,7 +28,18 @@ ThousandsSign = Enum(
 )
 # The schemes that work for any table, and the embedding methods. The names are repeated here
 # because the library is slow to import.
-SCHEMES = ("gap", "uniform", "kerf", "oob", "oob_separable", "ih")
+SCHEMES = (
+    "gap",
+    "uniform",
+    "kerf",
+    "oob",
+    "oob_separable",
+    "ih",
+    "purity",
+    "learned",
+    "pbk",
+    "rpk",
+)
 Scheme = Enum("Scheme", {name: name for name in SCHEMES}, type=str)  # type: ignore[misc]
 MAPS = ("auto", "umap", "tsne", "phate", "pca", "spectral", "diffusion", "mds")
 # The model to train: a random forest, or a boosted model of one of these libraries.

@@ -129,7 +129,8 @@ def _check(options: Neighbors) -> str:
             "random forest. Train the model yourself and pass it with --model."
         )
     scheme = _SCHEME if options.scheme is None else options.scheme.value
-    needs = find_scheme(scheme).needs
+    found = find_scheme(scheme)
+    needs = found.needs | found.optional_needs
     if "in_bag" in needs or "features" in needs:
         why = (
             "it requires a forest that was trained on all rows, not on a sample"

@@ -452,8 +452,9 @@ def diagonal_of(scheme: str) -> Any:
 
 def _filler(X: pd.DataFrame, scheme: str, talk: Talk) -> Encode:
     """Return the function that fills missing values if this scheme requires it."""
-    asks_out_of_bag = "in_bag" in find_scheme(scheme).needs
-    if not (asks_out_of_bag and MISSING_VALUES_STRAY and X.isna().to_numpy().any()):
+    found = find_scheme(scheme)
+    asks_in_bag = "in_bag" in found.needs | found.optional_needs
+    if not (asks_in_bag and MISSING_VALUES_STRAY and X.isna().to_numpy().any()):
         return lambda rows: rows.features
     median = X.median()
     talk.note(

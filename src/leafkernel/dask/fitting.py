@@ -28,7 +28,7 @@ _FEWEST_DRAWS = 8
 
 def fit(prox: Any, scheme: WeightScheme, X: Any, y: Any, sample_weight: Any) -> dict[str, Any]:
     """Return the attributes of a proximity fitted on Dask data."""
-    if scheme.needs & {"features", "labels"}:
+    if scheme.needs & {"features", "labels", "targets"} or scheme.learns:
         raise ValueError(
             f"weight_scheme={scheme.name!r} needs all training samples in one process, so it does "
             "not work with Dask data. Use another scheme, or fit on data in memory."
@@ -79,7 +79,8 @@ def fit(prox: Any, scheme: WeightScheme, X: Any, y: Any, sample_weight: Any) -> 
     if "in_bag" in scheme.needs:
         check_draws(stats, forest, scheme, n_threads=n_threads)
         warn_of_never_oob(_n_never_oob(samples), n, scheme)
-    masses = task("stats", replace, total, weights_of_trees=stats.weights_of_trees)
+    trees = {"weights_of_trees": stats.weights_of_trees, "nodes_of_trees": stats.nodes_of_trees}
+    masses = task("stats", replace, total, **trees)
     params = {
         "diagonal": prox.diagonal,
         "symmetrize": prox.symmetrize,

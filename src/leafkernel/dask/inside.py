@@ -18,7 +18,6 @@ from leafkernel.dask.engine import DaskEngine
 from leafkernel.dask.graph import compute, known, persist, task
 from leafkernel.dask.kernel import NOT_HERE, DaskKernel, DaskProduct, Routed
 from leafkernel.dask.pieces import leaves_at, route, training_leaves_at
-from leafkernel.engines import find_engine
 from leafkernel.inside import Array, Inside
 from leafkernel.leaf_index import Samples
 
@@ -49,7 +48,7 @@ class DaskInside(Inside):
     @lazy
     def engine(self) -> DaskEngine:  # type: ignore[override]
         """Return the engine."""
-        return DaskEngine(find_engine(self.prox.engine, n_threads=self.n_threads))
+        return DaskEngine(self.find_engine())
 
     def route(self, X: Any) -> Any:
         """Return new samples, whose leaves are computed on the workers."""

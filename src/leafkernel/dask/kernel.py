@@ -11,12 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from leafkernel._lazy import lazy
+from leafkernel.cells import Cells
 from leafkernel.dask.data import sizes_of
 from leafkernel.dask.graph import compute, persist, task
 from leafkernel.dask.pieces import Own, Part, Side
 from leafkernel.kernel import Diagonal, LeafKernel
 from leafkernel.leaf_index import ForestStats
 from leafkernel.schemes import WeightScheme
+from leafkernel.weighted_nodes import WeightedNodes, find_nodes
 
 Array = npt.NDArray[Any]
 
@@ -75,7 +77,20 @@ class DaskKernel:
     @property
     def n_columns(self) -> int:
         """Number of columns of the maps."""
-        return self.forest.n_leaves * (2 if self.symmetrize else 1)
+        if self.nodes is not None:
+            return self.nodes.trees.n_nodes
+        n_cells = self.forest.n_leaves if self.cells is None else len(self.cells.nodes)
+        return n_cells * (2 if self.symmetrize else 1)
+
+    @lazy
+    def cells(self) -> Cells | None:
+        """Return the columns of the kernel, if they are not the leaves of the forest."""
+        return self.scheme.cells(self.forest)
+
+    @lazy
+    def nodes(self) -> WeightedNodes | None:
+        """Return the nodes of the trees, if the kernel compares whole paths."""
+        return find_nodes(self.scheme, self.forest)
 
     @property
     def is_symmetric(self) -> bool:

@@ -21,7 +21,7 @@ from leafkernel.dask.engine import DaskEngine
 from leafkernel.dask.graph import grid, known, persist, stack, task
 from leafkernel.dask.inside import DaskInside, routed
 from leafkernel.dask.kernel import DaskKernel, DaskProduct
-from leafkernel.engines import PartedEngine, find_engine
+from leafkernel.engines import PartedEngine
 from leafkernel.inside import Inside, check_averages, warn_of_nan
 from leafkernel.leaf_index import Samples
 
@@ -52,7 +52,7 @@ class Ask:
             product = kernel.training_product()
         else:
             product = kernel.product(routed(inside, kernel, X))
-        engine = find_engine(inside.prox.engine, n_threads=inside.n_threads)
+        engine = inside.find_engine()
         return cls(
             kernel, product, DaskEngine(PartedEngine(engine))
         )  # a kernel in memory may have parts

@@ -20,6 +20,7 @@ from leafkernel.engines.auto import auto_engine
 from leafkernel.engines.dense import dense_rows
 from leafkernel.engines.native import NO_LIMIT, NativeEngine, TooManyEntriesError
 from leafkernel.engines.parted import PartedEngine
+from leafkernel.engines.paths import PathEngine
 from leafkernel.engines.reference import ReferenceEngine
 from leafkernel.leaf_index import LeafIndex, Preparer
 from leafkernel.product import Product
@@ -30,6 +31,7 @@ __all__ = [
     "Engine",
     "NativeEngine",
     "PartedEngine",
+    "PathEngine",
     "ReferenceEngine",
     "TooManyEntriesError",
     "dense_rows",
@@ -172,6 +174,19 @@ def find_engine(engine: str | Engine, *, n_threads: int) -> Engine:
             f"leafkernel.engines.Engine); got {engine!r}{lacks}."
         )
     return engine
+
+
+def engine_for_paths(engine: str | Engine, *, n_threads: int) -> Engine:
+    """Return the engine for kernels that compare whole paths, given the user's choice."""
+    if isinstance(engine, str) and engine in ("auto", "native"):
+        return PathEngine(n_threads)
+    if getattr(engine, "key", engine) == "reference":
+        return find_engine(engine, n_threads=n_threads)
+    name = repr(engine) if isinstance(engine, str) else type(engine).__name__
+    raise ValueError(
+        f"engine={name} cannot compare whole paths, which the schemes 'pbk' and 'rpk' do. Use "
+        "engine='native', or another scheme."
+    )
 
 
 _METHODS = sorted(name for name in vars(Engine) if not name.startswith("_"))

@@ -12,8 +12,10 @@ from scipy.sparse import csr_array
 
 from leafkernel._progress import OnProgress
 from leafkernel.engines.native import NO_LIMIT, TooManyEntriesError
+from leafkernel.incidence import WeighedRows
 from leafkernel.leaf_index import LeafIndex
 from leafkernel.product import Product
+from leafkernel.weighted_nodes import WeightedNodes
 
 
 @dataclass(frozen=True)
@@ -125,12 +127,15 @@ def _dense_rows(product: Product, on_progress: OnProgress | None) -> Iterator[np
         row = np.zeros(index.n_samples)  # by place
         with np.errstate(over="ignore", invalid="ignore"):  # overflow is checked below
             one = product.query.rows(slice(i, i + 1))
-            for leaf, weight in zip(one.incidence.columns.flat, one.dense().flat, strict=True):
-                of_leaf = slice(index.offsets[leaf], index.offsets[leaf + 1])
-                factor = index.scale * by_leaf[leaf]
-                weights = factor * member_weights[of_leaf].astype(np.float64)
-                row[index.members[of_leaf]] += weight * weights
-            row *= by_place
+            if product.nodes is not None:
+                row = _shared_nodes(product.nodes, index, one)
+            else:
+                for leaf, weight in zip(one.incidence.columns.flat, one.dense().flat, strict=True):
+                    of_leaf = slice(index.offsets[leaf], index.offsets[leaf + 1])
+                    factor = index.scale * by_leaf[leaf]
+                    weights = factor * member_weights[of_leaf].astype(np.float64)
+                    row[index.members[of_leaf]] += weight * weights
+                row *= by_place
         if product.reference_oob is not None and product.query_oob is not None:
             shared_bits = product.query_oob[i] & product.reference_oob
             shared = np.unpackbits(shared_bits.view(np.uint8), axis=1).sum(axis=1, dtype=np.int64)
@@ -146,3 +151,22 @@ def _dense_rows(product: Product, on_progress: OnProgress | None) -> Iterator[np
         yield by_sample
         if on_progress is not None:
             on_progress(i + 1)
+
+
+def _shared_nodes(
+    nodes: WeightedNodes, index: LeafIndex, one: WeighedRows
+) -> npt.NDArray[np.float64]:
+    """Return the inner products of one row with all samples, by place, summed node by node."""
+    assert index.rows is not None, "the samples are not available by row"
+    ours, theirs = nodes.on_nodes(one), nodes.on_nodes(index.rows)
+    weight_of = dict(zip(ours.incidence.columns.tolist(), ours.dense(), strict=True))
+    row = np.zeros(index.n_samples)
+    entries = zip(
+        theirs.incidence.row_of_entry.tolist(),
+        theirs.incidence.columns.tolist(),
+        theirs.dense(),
+        strict=True,
+    )
+    for sample, node, weight in entries:
+        row[index.place_of[sample]] += weight_of.get(node, 0.0) * weight
+    return row

@@ -15,6 +15,7 @@ from sklearn.base import is_regressor
 
 from leafkernel.forests._links import Link
 from leafkernel.forests._trees import Tree
+from leafkernel.tree_nodes import TreeNodes
 
 if TYPE_CHECKING:
     from leafkernel.forests._routing import RouteTable
@@ -216,7 +217,8 @@ class FittedForest(ABC):
 
     def path_features(self) -> tuple[Array, Array]:
         """Return (offsets, features): the distinct features on the path to each leaf, ascending."""
-        raise Unavailable(f"{self} does not provide the paths of its trees")
+        nodes = self.nodes()
+        return nodes.features_on_paths(nodes.of_leaf)
 
     def trees(self) -> Sequence[Tree]:
         """Return the trees with their splits. Leaves are numbered as in :meth:`leaves`."""
@@ -224,6 +226,10 @@ class FittedForest(ABC):
             f"{self} does not provide them. Pass a model of scikit-learn, LightGBM, XGBoost or "
             "CatBoost as the forest"
         )
+
+    def nodes(self) -> TreeNodes:
+        """Return the nodes of all trees, depth first."""
+        return TreeNodes.of(self.trees())
 
     def feature_names(self, names: Array) -> Array:
         """Return the names of the columns that the trees split on, given the names of X."""

@@ -84,31 +84,6 @@ def global_ids(within_tree: Array, leaf_offsets: Array) -> Array:
     return ids
 
 
-def features_on_paths(trees: Sequence[Tree]) -> tuple[Array, Array]:
-    """Return (offsets, features): the distinct features on the path to each leaf, ascending."""
-    leaf_offsets = count_leaves(trees)
-    leaves: list[Array] = []
-    features: list[Array] = []
-    for t, tree in enumerate(trees):
-        parent = parents(tree)
-        nodes = np.flatnonzero(tree.children_left < 0)
-        of_leaf = leaf_offsets[t] + np.arange(len(nodes))
-        while True:  # move from all leaves toward the root, one level at a time
-            nodes = parent[nodes]
-            climbing = nodes >= 0
-            if not climbing.any():
-                break
-            nodes, of_leaf = nodes[climbing], of_leaf[climbing]
-            leaves.append(of_leaf)
-            features.append(tree.feature[nodes])
-    n_leaves = int(leaf_offsets[-1])
-    if not leaves:
-        return np.zeros(n_leaves + 1, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    pairs = np.unique(np.stack([np.concatenate(leaves), np.concatenate(features)], 1), axis=0)
-    offsets = offsets_of(np.bincount(pairs[:, 0], minlength=n_leaves))
-    return offsets, pairs[:, 1].astype(np.int64)
-
-
 def parents(tree: Tree) -> Array:
     """Return the parent of each node, -1 for the root."""
     parent = np.full(len(tree.children_left), -1, dtype=np.int64)

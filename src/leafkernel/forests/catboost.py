@@ -19,6 +19,7 @@ from leafkernel.forests._catboost_training import retraced_training
 from leafkernel.forests._gradients import Training
 from leafkernel.forests._losses import Derivatives
 from leafkernel.forests._trees import Tree, TreeArrays, global_ids, offsets_of
+from leafkernel.tree_nodes import TreeNodes
 
 #: Feature, threshold (NaN for a category), and whether missing values go left.
 Split = tuple[int, float, bool]
@@ -95,6 +96,17 @@ class CatBoostForest(BoostedTrees):
     def trees(self) -> Sequence[Tree]:
         """Return the trees with their splits, which compare float32 values."""
         return [_as_arrays(splits) for splits in self._splits()]
+
+    def nodes(self) -> TreeNodes:
+        """Return the nodes of all trees, depth first. Symmetric trees need no splits for this."""
+        depths = np.log2(np.diff(self.leaf_offsets))
+        policy = self._model.get_all_params().get("grow_policy", "SymmetricTree")
+        if policy != "SymmetricTree" or (depths != depths.astype(int)).any():
+            raise Unavailable(
+                f"{self} provides them only with grow_policy='SymmetricTree'. Train it with that, "
+                "or use 'kerf'"
+            )
+        return TreeNodes.of([_as_arrays([(-1, np.nan, False)] * int(d)) for d in depths])
 
     def _splits(self) -> list[list[Split]]:
         """Return the splits of each tree, one for each level."""

@@ -70,7 +70,7 @@ class CustomForest(FittedForest):
         self, X: Any, y: Any, sample_weight: Any, leaf: Array, *, n_threads: int = 1
     ) -> InBag:
         """Return the in-bag weights of the training samples."""
-        if X is None:
+        if X is None and hasattr(self.estimator, "in_bag"):
             raise ValueError(f"X is missing, but {self} needs it for the in-bag weights. Pass X.")
         return check_in_bag_weights(self._ask("in_bag", X, y), leaf.shape)
 

@@ -24,7 +24,7 @@ from leafkernel.forests._sklearn_boosting import (
     sklearn_targets,
     training_rows,
 )
-from leafkernel.forests._trees import Tree, TreeArrays, codes_in, features_on_paths, offsets_of
+from leafkernel.forests._trees import Tree, TreeArrays, codes_in, offsets_of
 from leafkernel.weighting import leaf_id_type
 
 
@@ -87,10 +87,6 @@ class HistForest(BoostedTrees):
             tolerance=2e-6,
             derivative_precision=np.float32,
         )
-
-    def path_features(self) -> tuple[Array, Array]:
-        """Return (offsets, features): the distinct features on the path to each leaf, ascending."""
-        return features_on_paths(self.trees())
 
     def trees(self) -> Sequence[Tree]:
         """Return the trees with their splits."""

@@ -21,7 +21,6 @@ from leafkernel.forests._trees import (
     Tree,
     TreeArrays,
     codes_in,
-    features_on_paths,
     global_ids,
     offsets_of,
 )
@@ -127,10 +126,6 @@ class LightGBMForest(BoostedTrees):
             n_samples,
             objective,
         )
-
-    def path_features(self) -> tuple[Array, Array]:
-        """Return (offsets, features): the distinct features on the path to each leaf, ascending."""
-        return features_on_paths(self._trees)
 
     def trees(self) -> Sequence[Tree]:
         """Return the trees with their splits."""

@@ -40,7 +40,7 @@ from leafkernel.forests._gradients import Training
 from leafkernel.forests._losses import Derivatives
 from leafkernel.forests._routing import RouteTable
 from leafkernel.forests._sklearn_boosting import gradient_boosting
-from leafkernel.forests._trees import Tree, count_leaves, features_on_paths, weighted_variances
+from leafkernel.forests._trees import Tree, count_leaves, weighted_variances
 from leafkernel.forests.hist_gradient_boosting import HistForest
 from leafkernel.weighting import leaf_id_type
 
@@ -127,10 +127,6 @@ class _TreesOfSklearn(FittedForest):
     @abstractmethod
     def validate(self, X: Any) -> Any:
         """Return X as a float32 array or CSR matrix, or raise an error if it is invalid."""
-
-    def path_features(self) -> tuple[Array, Array]:
-        """Return (offsets, features): the distinct features on the path to each leaf, ascending."""
-        return features_on_paths(self.trees())
 
     def trees(self) -> Sequence[Tree]:
         """Return the trees with their splits, which compare float32 values."""

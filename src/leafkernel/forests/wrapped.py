@@ -25,6 +25,7 @@ from leafkernel.forests._base import (
 )
 from leafkernel.forests._routing import RouteTable
 from leafkernel.forests._trees import Tree
+from leafkernel.tree_nodes import TreeNodes
 
 
 def unfreeze(estimator: Any) -> Any:
@@ -168,6 +169,10 @@ class PipelineForest(FittedForest):
     def trees(self) -> Sequence[Tree]:
         """Return the trees with their splits, on the columns of the last step."""
         return self._last.trees()
+
+    def nodes(self) -> TreeNodes:
+        """Return the nodes of all trees, depth first."""
+        return self._last.nodes()
 
     def feature_names(self, names: Array) -> Array:
         """Return the names of the columns of the last step, if the other steps provide them."""

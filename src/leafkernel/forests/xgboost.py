@@ -18,7 +18,6 @@ from leafkernel.forests._trees import (
     Tree,
     TreeArrays,
     count_leaves,
-    features_on_paths,
     offsets_of,
 )
 from leafkernel.forests._xgboost_training import Trained, retraced_training
@@ -174,10 +173,6 @@ class XGBoostForest(BoostedTrees):
             return np.asarray(scores - values.sum(axis=0))
         added = np.bincount(self._tree_info, values, len(scores))
         return np.asarray(scores - added)
-
-    def path_features(self) -> tuple[Array, Array]:
-        """Return (offsets, features): the distinct features on the path to each leaf, ascending."""
-        return features_on_paths(self._trees)
 
     def trees(self) -> Sequence[Tree]:
         """Return the trees with their splits, which compare float32 values."""

@@ -33,12 +33,21 @@ from leafkernel.saving._folder import (
 )
 from leafkernel.saving._forest import read_forest, write_forest
 from leafkernel.saving._labels import read_index, read_values, write_index, write_values
-from leafkernel.schemes import WeightScheme, find_scheme
+from leafkernel.schemes import Collapsed, TreeNodes, WeightScheme, find_scheme
+from leafkernel.weighted_nodes import find_nodes
 from leafkernel.weighting import Weighting
 
 __all__ = ["MANIFEST", "DamagedError", "check_folder", "read", "verify", "write"]
 
-_SAMPLES = ("leaf", "in_bag_weights", "oob_flags", "feature_values", "labels", "leaf_parts")
+_SAMPLES = (
+    "leaf",
+    "in_bag_weights",
+    "oob_flags",
+    "feature_values",
+    "labels",
+    "leaf_parts",
+    "targets",
+)
 _STATS = (
     "leaf_offsets",
     "leaf_mass",
@@ -48,7 +57,9 @@ _STATS = (
     "outputs_of_trees",
     "labels_of_outputs",
     "link_of_outputs",
+    "learned",
 )
+_NODES = ("offsets", "parent", "depth", "feature", "of_leaf")
 _FACTORS = ("by_sample", "by_leaf", "by_entry")
 _LISTS = ("offsets", "members", "weights", "sample_at")
 _PARAMS = ("diagonal", "symmetrize", "n_jobs", "max_memory", "progress")
@@ -96,13 +107,23 @@ def write(
         values["forest"] = {"kind": "absent", "name": str(inside.forest)}
         if with_forest:
             values["forest"] = write_forest(writer, prox.forest_, inside.forest)
-        values["samples"] = {name: put(name, getattr(samples, name)) for name in _SAMPLES}
+        # The targets passed to fit have the file name "targets".
+        files = {"targets": "coded_targets"}
+        values["samples"] = {
+            name: put(files.get(name, name), getattr(samples, name)) for name in _SAMPLES
+        }
         values["stats"] = {name: put(name, getattr(stats, name)) for name in _STATS}
         paths = stats.features_on_paths
         values["paths"] = (
             None
             if paths is None
             else [put("path_offsets", paths[0]), put("path_features", paths[1])]
+        )
+        nodes = stats.nodes_of_trees
+        values["nodes"] = (
+            None
+            if nodes is None
+            else {name: put(f"node_{name}", getattr(nodes, name)) for name in _NODES}
         )
         values["query"] = _write_weights(writer, "query", kernel.query)
         values["reference"] = _write_weights(writer, "reference", kernel.reference)
@@ -194,6 +215,7 @@ def _read(
     stats = ForestStats(
         **_arrays(reader, values["stats"]),
         features_on_paths=None if paths is None else (reader.need(paths[0]), reader.need(paths[1])),
+        nodes_of_trees=_read_nodes(reader),
         track=partial(track, enabled=params["progress"]),
     )
     if not np.array_equal(router.leaf_offsets, stats.leaf_offsets):
@@ -232,6 +254,11 @@ def _read(
     }
 
 
+def _read_nodes(reader: FolderReader) -> TreeNodes | None:
+    told = reader.values.get("nodes")  # older folders have no nodes
+    return None if told is None else TreeNodes(**{name: reader.need(told[name]) for name in _NODES})
+
+
 def _read_kernel(
     reader: FolderReader,
     scheme: WeightScheme,
@@ -240,14 +267,19 @@ def _read_kernel(
     params: dict[str, Any],
 ) -> LeafKernel:
     values, dtype = reader.values, check_dtype(params["dtype"])
-    symmetrized = values["query"]["columns"] != values["samples"]["leaf"]
-    incidence = samples.incidence_in(stats.coordinates)
-    if symmetrized:
+    symmetrized = params["symmetrize"] and not scheme.symmetric
+    of_forest, cells = stats, scheme.cells(stats)
+    first = samples.rows(slice(0, 1))
+    if cells is not None:
+        first, stats = cells.samples(first), cells.stats(stats)
+    if cells is None and not symmetrized:
+        incidence = samples.incidence_in(stats.coordinates)
+    else:
         columns = reader.need(values["query"]["columns"])
-        incidence = Incidence.of(columns, stats.coordinates.twice)
+        coordinates = stats.coordinates
+        incidence = Incidence.of(columns, coordinates.twice if symmetrized else coordinates)
     query = _read_weights(reader, values["query"], incidence)
     # Compute the leaf factors of the scheme once, for all later queries.
-    first = samples.rows(slice(0, 1))
     weights, asked = weigh(scheme, "query", first, stats, dtype)
     lent = asked if scheme.symmetric else weigh(scheme, "reference", first, stats, dtype)[1]
     if asked is not None and not symmetrized:
@@ -258,7 +290,7 @@ def _read_kernel(
     packed_oob = reader.array(values["packed_oob"])
     return LeafKernel(
         scheme=scheme,
-        forest=stats,
+        forest=of_forest,
         query=query,
         reference=reference,
         index=index,
@@ -268,6 +300,8 @@ def _read_kernel(
         packed_oob=packed_oob,
         oob_by_place=None if packed_oob is None else packed_oob[index.sample_at],
         leaf_factors=(asked, lent),
+        cells=cells,
+        nodes=find_nodes(scheme, of_forest),
     )
 
 
@@ -301,8 +335,12 @@ def _write_scheme(writer: FolderWriter, scheme: WeightScheme) -> dict[str, Any]:
     if not type(scheme).__module__.startswith("leafkernel.schemes."):
         return {"own": scheme.name}
     told: dict[str, Any] = {"name": scheme.name, "parameters": {}, "arrays": {}}
+    if isinstance(scheme, Collapsed):
+        told["of"] = _write_scheme(writer, scheme.scheme)
     for field in fields(scheme):  # type: ignore[arg-type]  # built-in schemes are data classes
         value = getattr(scheme, field.name)
+        if isinstance(value, WeightScheme):
+            continue  # the scheme that another one is made of
         if isinstance(value, np.generic):
             value = value.item()
         if callable(value):  # the objective of "gradient"; its result is saved with the samples
@@ -328,6 +366,9 @@ def _read_scheme(reader: FolderReader, told: dict[str, Any], given: Any) -> Weig
                 f"{told['own']!r}. Pass the same scheme, and use reweigh to change it."
             )
         return scheme
+    if "of" in told:
+        inner = given.scheme if isinstance(given, Collapsed) else given
+        return Collapsed(_read_scheme(reader, told["of"], inner), **told["parameters"])
     plain = find_scheme(told["name"])
     return type(plain)(**told["parameters"], **_arrays(reader, told["arrays"]))
 

@@ -16,6 +16,10 @@ name                query weight q_t(x)                  reference weight w_t(x'
 ``boosted``         √(w_t/Σw)                            the same                        yes
 ``ih``              1/T                                  1 − kDN_t(x')                   no
 ``gradient``        1                                    −η·c·g/(H(ℓ_t(x')) + λ)         no
+``purity``          √(u(ℓ_t(x))/T)                       the same                        yes
+``learned``         √μ_t                                 the same                        yes
+``pbk``             e^(−λ·edges)/√T at each ancestor     the same                        yes
+``rpk``             1/√(T·(h + 1)) at each ancestor      the same                        yes
 ==================  ===================================  ==============================  =========
 
 T is the number of trees and ℓ_t(x) the leaf of x in tree t. M(ℓ) is the number of training samples
@@ -23,6 +27,8 @@ in a leaf, and M_in(ℓ) their in-bag weight. c_t(x) is the in-bag weight of x i
 if x is out-of-bag in tree t, else 0. S(x) is the number of trees in which x is out-of-bag, and
 S(x, x') the number in which both are. The other symbols are explained in the class of the scheme.
 
+``pbk`` and ``rpk`` compare whole paths: all nodes on the path to a leaf, not only the leaf. See
+:class:`PathScheme`. :class:`Collapsed` applies a scheme of leaves to trees with fewer splits.
 ``original`` is another name for ``uniform``.
 """
 
@@ -34,27 +40,48 @@ from typing import Any
 
 from leafkernel._suggestions import suggest
 from leafkernel.leaf_index import ForestStats, Samples
-from leafkernel.schemes._base import NEEDS, AnyWeights, WeightScheme, ratio
+from leafkernel.schemes._base import (
+    NEEDS,
+    OPTIONAL_NEEDS,
+    AnyWeights,
+    WeightScheme,
+    ratio,
+)
+from leafkernel.schemes._paths import NodeWeights, PathScheme
 from leafkernel.schemes.boosted import Boosted
+from leafkernel.schemes.collapsed import Collapsed
 from leafkernel.schemes.gap import Gap
 from leafkernel.schemes.gradient import Gradient
 from leafkernel.schemes.ih import InstanceHardness
 from leafkernel.schemes.kerf import Kerf
+from leafkernel.schemes.learned import Learned
 from leafkernel.schemes.oob import OutOfBag
 from leafkernel.schemes.oob_separable import SeparableOutOfBag
+from leafkernel.schemes.path_decay import PathDecay
+from leafkernel.schemes.purity import Purity
+from leafkernel.schemes.random_partition import RandomPartition
 from leafkernel.schemes.uniform import Uniform
+from leafkernel.tree_nodes import TreeNodes
 from leafkernel.weighting import Weighting
 
 __all__ = [
     "Boosted",
+    "Collapsed",
     "ForestStats",
     "Gap",
     "Gradient",
     "InstanceHardness",
     "Kerf",
+    "Learned",
+    "NodeWeights",
     "OutOfBag",
+    "PathDecay",
+    "PathScheme",
+    "Purity",
+    "RandomPartition",
     "Samples",
     "SeparableOutOfBag",
+    "TreeNodes",
     "Uniform",
     "WeightScheme",
     "Weighting",
@@ -72,6 +99,10 @@ _BY_NAME: dict[str, type[WeightScheme]] = {
     "boosted": Boosted,
     "ih": InstanceHardness,
     "gradient": Gradient,
+    "purity": Purity,
+    "learned": Learned,
+    "pbk": PathDecay,
+    "rpk": RandomPartition,
 }
 
 
@@ -114,12 +145,13 @@ def find_scheme(weight_scheme: Any) -> WeightScheme:
     'uniform'
     """
     scheme = _find(weight_scheme)
-    unknown = scheme.needs - NEEDS
-    if unknown:
-        raise ValueError(
-            f"needs={sorted(scheme.needs)} of the scheme {scheme.name!r} contains unknown values: "
-            f"{sorted(unknown)}. The allowed values are {sorted(NEEDS)}."
-        )
+    for name, allowed in (("needs", NEEDS), ("optional_needs", OPTIONAL_NEEDS)):
+        given = getattr(scheme, name)
+        if given - allowed:
+            raise ValueError(
+                f"{name}={sorted(given)} of the scheme {scheme.name!r} contains unknown values: "
+                f"{sorted(given - allowed)}. The allowed values are {sorted(allowed)}."
+            )
     return scheme
 
 

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from leafkernel.cells import Cells
 from leafkernel.leaf_index import ForestStats, Samples
 from leafkernel.weighting import Weighting
+
+if TYPE_CHECKING:
+    from leafkernel.schemes._paths import NodeWeights
 
 #: The return value of a scheme: an array of shape (n, T), or its factors.
 Weights = npt.NDArray[Any]
 AnyWeights = Weights | Weighting
 
 #: Allowed values in ``needs``.
-NEEDS = frozenset({"in_bag", "tree_weights", "labels", "paths", "features", "gradients"})
+NEEDS = frozenset(
+    {"in_bag", "tree_weights", "labels", "targets", "paths", "features", "gradients", "trees"}
+)
+#: Allowed values in ``optional_needs``.
+OPTIONAL_NEEDS = frozenset({"in_bag"})
 
 
 class WeightScheme(ABC):
@@ -40,18 +48,24 @@ class WeightScheme(ABC):
     ----------
     name : str
         Name of the scheme in messages. By default, the name of the class.
-    needs : frozenset of {"in_bag", "tree_weights", "labels", "paths", "features", "gradients"}
+    needs : frozenset of str
         Information that the scheme uses in addition to the leaves. Only declared information is
         available:
 
         - "in_bag": ``samples.in_bag``, ``samples.is_oob`` and ``forest.in_bag_mass``
         - "tree_weights": ``forest.tree_weights``
         - "labels": ``samples.labels`` (None for new samples)
+        - "targets": ``samples.targets``, the classes or numbers that the forest predicts (None for
+          new samples)
         - "paths": ``forest.path_features``, the features on the path to each leaf
         - "features": ``samples.features``, the feature values of the samples
+        - "trees": ``forest.nodes``, the nodes of the trees
         - "gradients": ``samples.contributions``, the contribution of each training sample to the
           leaf values of a boosted model, ``forest.base_scores``, ``forest.tree_outputs`` and
           ``forest.output_labels``
+    optional_needs : frozenset of {"in_bag"}
+        Information that the scheme uses if the forest has it. Otherwise
+        ``samples.in_bag_weights`` and ``samples.oob_flags`` are None.
     symmetric : bool
         Whether q = w, so that P is symmetric and positive semidefinite. By default, True if the
         class does not override :meth:`reference`.
@@ -91,6 +105,7 @@ class WeightScheme(ABC):
 
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset()
+    optional_needs: ClassVar[frozenset[str]] = frozenset()
     symmetric: bool = True
     divides_by_shared_oob: ClassVar[bool] = False
     predicts: ClassVar[bool] = False
@@ -131,6 +146,11 @@ class WeightScheme(ABC):
         return "in_bag" in self.needs
 
     @property
+    def learns(self) -> bool:
+        """Whether the scheme computes an array from all training samples, with :meth:`learn`."""
+        return type(self).learn is not WeightScheme.learn
+
+    @property
     def separable(self) -> bool:
         """Whether P is the product Q Wᵀ: the opposite of ``divides_by_shared_oob``."""
         return not self.divides_by_shared_oob
@@ -139,6 +159,27 @@ class WeightScheme(ABC):
     def equal_diagonal(self) -> bool:
         """Whether the proximity of every training sample to itself is 1."""
         return self.own_proximity == 1
+
+    def learn(self, samples: Samples, forest: ForestStats) -> Weights | None:
+        """Return an array that is computed once from the training samples.
+
+        Override it if the weights depend on all training samples, for example by a factor for each
+        leaf or tree. The result is available as ``forest.learned`` in :meth:`query` and
+        :meth:`reference`, also for new samples and after loading. By default, nothing is computed.
+
+        Parameters
+        ----------
+        samples : Samples
+            The n training samples. Their arrays may be memory-mapped files, so read them in blocks.
+        forest : ForestStats
+            Statistics of the leaves and trees.
+
+        Returns
+        -------
+        ndarray or None
+            The array. It contains numbers and is saved with the proximity.
+        """
+        return None
 
     @abstractmethod
     def query(self, samples: Samples, forest: ForestStats) -> AnyWeights:
@@ -173,6 +214,14 @@ class WeightScheme(ABC):
             The weights w_t(x). They must be nonnegative unless the scheme is ``signed``.
         """
         return self.query(samples, forest)
+
+    def cells(self, forest: ForestStats) -> Cells | None:
+        """Return the sets of leaves that count as one leaf. None means that every leaf is one."""
+        return None
+
+    def node_weights(self, forest: ForestStats) -> NodeWeights | None:
+        """Return the weights of the nodes if the scheme compares whole paths, else None."""
+        return None
 
     def adjusted_diagonal(self, samples: Samples, forest: ForestStats) -> Weights:
         """Return the values for ``diagonal="adjusted"``.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +23,14 @@ from leafkernel._memory import format_bytes
 from leafkernel._progress import progress_bar
 from leafkernel._targets import refuse_missing
 from leafkernel.batches import Batches, checksum
+from leafkernel.cells import Cells
 from leafkernel.incidence import WeighedRows
 from leafkernel.kernel import LeafKernel
 from leafkernel.leaf_index import Samples, list_by_leaf
 from leafkernel.parts import cut
 from leafkernel.schemes import WeightScheme
 from leafkernel.streaming._work import Array, GrowingArray, Work, seal
-from leafkernel.training import complete_samples, read_stats
+from leafkernel.training import complete_samples, read_stats, uses_in_bag
 from leafkernel.weighting import leaf_id_type
 
 _LISTS = ("offsets", "members", "weights", "sample_at")
@@ -105,8 +106,12 @@ class BatchFitter:
         n_rows, n_trees = leaf.shape
         y = _targets(work, y, n_rows)
         there = {"leaf": leaf}
-        if "in_bag" in self.scheme.needs:
-            there.update(self._draw(work, y, sample_weight, leaf))
+        if uses_in_bag(self.scheme):
+            try:
+                there.update(self._draw(work, y, sample_weight, leaf))
+            except forests.Unavailable:
+                if "in_bag" in self.scheme.needs:
+                    raise
         samples = complete_samples(
             Samples(leaf, there.get("in_bag_weights"), there.get("oob_flags")),
             self.forest,
@@ -133,6 +138,7 @@ class BatchFitter:
             **self.options,
             cuts=cut(n_rows, work.state["rows_per_part"]),
             list_part=lambda i, rows: self._list_part(work, there, i, rows),
+            in_cells=lambda cells, some: self._in_cells(work, there, cells, some),
             n_threads=self.n_threads,
         )
         return BatchFit(kernel, samples, y, first, work, there)
@@ -250,6 +256,20 @@ class BatchFitter:
                     on_progress(done)
         return {name: work.get(name) for name in names}
 
+    def _in_cells(
+        self, work: Work, there: dict[str, Array], cells: Cells, samples: Samples
+    ) -> Samples:
+        """Return samples with their cells as leaves, mapped from a file."""
+        name, leaf = "query_columns", samples.leaf
+        if not work.state.get("cells"):
+            path = work.folder / f"{name}.npy"
+            with GrowingArray(path, leaf.shape[1], cells.of_leaf.dtype, 0) as columns:
+                for rows in cut(len(leaf), _ROWS_AT_ONCE):
+                    columns.append(cells.of_leaf[leaf[rows]])
+            work.note(cells=True)
+        there[name] = work.get(name)
+        return replace(samples, leaf=there[name])
+
     def _list_part(
         self, work: Work, there: dict[str, Array], i: int, rows: WeighedRows
     ) -> core.LeafLists:
@@ -306,8 +326,14 @@ def _identity_of(scheme: WeightScheme) -> list[str] | None:
     """Return values that identify a built-in scheme, or None for user-defined schemes."""
     if not type(scheme).__module__.startswith("leafkernel.schemes."):
         return None
-    values = [getattr(scheme, field.name) for field in fields(scheme)]  # type: ignore[arg-type]
-    return [scheme.name, *(checksum(np.asarray(value)) for value in values)]
+    found = [scheme.name]
+    for field in fields(scheme):  # type: ignore[arg-type]
+        value = getattr(scheme, field.name)
+        inner = _identity_of(value) if isinstance(value, WeightScheme) else []
+        if inner is None:
+            return None
+        found += inner or [checksum(np.asarray(value))]
+    return found
 
 
 def _names(X: Any) -> list[Any]:

@@ -19,7 +19,7 @@ from leafkernel.forests import Unavailable
 from leafkernel.inside import Inside
 from leafkernel.leaf_index import ForestStats, Samples
 from leafkernel.proximity import ForestProximity
-from leafkernel.schemes import Kerf, Weighting, WeightScheme, ratio
+from leafkernel.schemes import Collapsed, Kerf, Weighting, WeightScheme, ratio
 from leafkernel.tasks._base import Array, without_self
 
 _ROWS_AT_ONCE = 4096
@@ -49,6 +49,10 @@ class OutOfBagQueries(WeightScheme):
         """The requirements of the other scheme, and in-bag weights."""
         return self.scheme.needs | {"in_bag"}
 
+    def learn(self, samples: Samples, forest: ForestStats) -> Array | None:
+        """Return the array that the other scheme computes from the training samples."""
+        return self.scheme.learn(samples, forest)
+
     def query(self, samples: Samples, forest: ForestStats) -> Weighting:
         """Return the query weights q'."""
         unseen = Samples.unseen(samples.leaf, feature_values=samples.feature_values)
@@ -57,7 +61,8 @@ class OutOfBagQueries(WeightScheme):
             weights = Weighting(by_entry=np.asarray(weights))
         share = ratio(forest.n_trees, samples.n_oob_trees[:, 0])
         entry = samples.is_oob
-        if isinstance(self.scheme, Kerf) and samples.in_bag.any():
+        of_leaves = self.scheme.scheme if isinstance(self.scheme, Collapsed) else self.scheme
+        if isinstance(of_leaves, Kerf) and samples.in_bag.any():
             # The leaf of a training sample counts the sample itself; that of a new sample does not.
             mass = forest.leaf_mass[samples.leaf]
             entry = entry * ratio(mass, mass - 1)
@@ -71,6 +76,14 @@ class OutOfBagQueries(WeightScheme):
     def reference(self, samples: Samples, forest: ForestStats) -> Any:
         """Return the reference weights w'."""
         return self.scheme.reference(samples, forest)
+
+    def cells(self, forest: ForestStats) -> Any:
+        """Return the cells of the other scheme."""
+        return self.scheme.cells(forest)
+
+    def node_weights(self, forest: ForestStats) -> Any:
+        """Return the node weights of the other scheme."""
+        return self.scheme.node_weights(forest)
 
 
 class AsNew:

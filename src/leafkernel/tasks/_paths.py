@@ -23,7 +23,13 @@ def read_trees(prox: ForestProximity, what: str) -> tuple[Sequence[Tree], Array]
     """Return the trees of a fitted proximity and the names of their features."""
     known = getattr(prox, "feature_names_in_", None)
     names = numbered_names(prox.n_features_in_) if known is None else np.asarray(known, object)
-    forest = Inside.of(prox).forest
+    inside = Inside.of(prox)
+    if inside.kernel.cells is not None:
+        raise ValueError(
+            f"{what} explains shared leaves, but weight_scheme={inside.scheme.name!r} does not "
+            "compare leaves. Use another scheme, for example prox.reweigh('uniform')."
+        )
+    forest = inside.forest
     try:
         return forest.trees(), forest.feature_names(names)
     except Unavailable as error:

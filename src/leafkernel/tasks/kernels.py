@@ -370,7 +370,7 @@ class ForestKernel(Kernel):
     def _checked(self) -> ForestProximity:
         """Return the proximity, or raise an error if it is not a covariance."""
         prox = check_similarity(self.prox, "ForestKernel")
-        if not prox.scheme_.symmetric or "in_bag" in prox.scheme_.needs:
+        if not prox.scheme_.symmetric or prox.scheme_.out_of_bag:
             reason = "it differs for training samples and new samples"
             if not prox.scheme_.symmetric:
                 reason = "it is not symmetric"

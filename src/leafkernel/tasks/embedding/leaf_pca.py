@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from leafkernel._validation import check_choice, check_count
 from leafkernel.inside import Inside
@@ -13,8 +12,6 @@ from leafkernel.proximity import ForestProximity
 from leafkernel.tasks.embedding._base import Embedding
 from leafkernel.tasks.embedding._kernel_maps import LeafCoordinates, PrincipalMap
 from leafkernel.tasks.embedding._spectrum import SOLVERS
-
-_ROWS_AT_ONCE = 1 << 14
 
 
 class LeafPCA(Embedding):
@@ -108,20 +105,12 @@ class LeafPCA(Embedding):
         self.embedding_ = self._map.scores
         self.singular_values_ = np.sqrt(self._map.values)
         self.explained_variance_ = self._map.values / max(n - 1, 1)
-        total = _squared_norms(proximity).sum() - float(kernel.of_training(np.ones((n, 1))).mean())
+        total = Inside.of(proximity).kernel.query_norms().sum() - float(
+            kernel.of_training(np.ones((n, 1))).mean()
+        )
         self.explained_variance_ratio_ = self._map.values / max(total, np.finfo(float).tiny)
 
     def _own_figures(self) -> dict[str, str]:
         explained = ", ".join(f"{share:.1%}" for share in self.explained_variance_ratio_[:3])
         more = ", …" if len(self.explained_variance_ratio_) > 3 else ""
         return {"explained variance": explained + more}
-
-
-def _squared_norms(prox: ForestProximity) -> npt.NDArray[np.float64]:
-    """Return the squared norm of the leaf coordinates of each training sample."""
-    query = Inside.of(prox).kernel.query
-    norms = np.empty(query.n_rows)
-    for begin in range(0, query.n_rows, _ROWS_AT_ONCE):
-        rows = slice(begin, begin + _ROWS_AT_ONCE)
-        norms[rows] = query.row_dots(query, rows)
-    return norms
