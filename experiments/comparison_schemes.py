@@ -14,6 +14,10 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 
+from leafkernel.schemes import Collapsed, PathDecay
+
+# The smallest leaves of collapsed trees.
+LARGER_LEAVES = 5
 FORESTS, BOOSTED = ("RF", "ET"), ("XGB",)
 ENSEMBLES = (*FORESTS, *BOOSTED)
 
@@ -39,6 +43,14 @@ SCHEMES = {
     "boosted": Scheme(lambda: "boosted", BOOSTED),
     "ih": Scheme(lambda: "ih", needs_classes=True),
     "gradient": Scheme(lambda: "gradient", BOOSTED, signed=True),
+    "purity": Scheme(lambda: "purity"),
+    "learned": Scheme(lambda: "learned"),
+    "pbk": Scheme(lambda: "pbk"),
+    "pbk_slow": Scheme(lambda: PathDecay(0.25)),
+    "rpk": Scheme(lambda: "rpk"),
+    "collapsed_uniform": Scheme(lambda: Collapsed("uniform", min_samples=LARGER_LEAVES)),
+    "collapsed_kerf": Scheme(lambda: Collapsed("kerf", min_samples=LARGER_LEAVES)),
+    "collapsed_gap": Scheme(lambda: Collapsed("gap", min_samples=LARGER_LEAVES), FORESTS),
 }
 # Baselines: the prediction of the ensemble, and the Euclidean distance of standardized features.
 MODEL, FEATURES = "model", "features"
