@@ -5,9 +5,9 @@
     python -m experiments all --quick
 
 Each experiment writes experiments/results/NAME.csv and figures in docs/images/, and checks its
-claims. `page` writes docs/experiments.md and docs/influence.md from the results. A partial run
-(selected data sets, sizes, repeats or seeds, or scaling without forestgeom) writes to results/ and
-figures/ in the cache instead.
+claims. `page` writes docs/experiments.md, docs/influence.md and docs/comparison.md from the
+results. A partial run (selected data sets, sizes, repeats or seeds, or scaling without forestgeom)
+writes to results/ and figures/ in the cache instead.
 --quick uses small data sets from scikit-learn and needs no DIR.
 """
 
@@ -24,6 +24,7 @@ from experiments import cells, datasets
 EXPERIMENTS = (
     *("separability", "scaling", "accuracy", "manifolds", "beyond"),
     *("removal", "mislabeled", "cost"),
+    "comparison",
 )
 
 

@@ -86,8 +86,11 @@ def run(name, experiment, options):
 
 
 def compute(name, experiment, cell, path, options):
-    """Compute one cell in its own process. Quick cells run in this process."""
-    if options.quick:
+    """Compute one cell in its own process. Quick cells run in this process.
+
+    So do the cells of an experiment with `IN_PROCESS`, which share fitted models.
+    """
+    if options.quick or getattr(experiment, "IN_PROCESS", False):
         keep(experiment.compute(cell, path, options), path)
         return
     python = options.forestgeom if cell.get("library") == "forestgeom" else sys.executable

@@ -48,6 +48,19 @@ _NAMES = {
     "kernel": "the kernel",
     "neighbors": "10 nearest neighbors of every row",
     "product": "the kernel times a vector",
+    "XGB": "boosting",
+    "predict": "weighted prediction",
+    "nearest": "nearest neighbors",
+    "labels": "wrong labels",
+    "impute": "imputation",
+    "trust": "trustworthiness",
+    "plane": "neighbors in the plane",
+    "clusters": "spectral clusters",
+    "medoids": "k-medoids",
+    "pbmc_sample": "PBMC, sample",
+    "orange_juice": "orange juice",
+    "car_prices": "car prices",
+    "hpc": "HPC jobs",
 }
 
 # Rankings of training rows, in display order.

@@ -1,13 +1,17 @@
-"""Write docs/experiments.md and docs/influence.md from templates and result tables."""
+"""Write the pages of the experiments in docs/ from templates and result tables."""
 
 import re
 
-from experiments import influence_page, paper, scaling, table
+from experiments import comparison_page, influence_page, paper, scaling, table
 from experiments.cells import HERE, read_csv
 from experiments.names import name
 
 # The pages and their templates.
-PAGES = {"experiments.md": "page.md", "influence.md": "influence.md"}
+PAGES = {
+    "experiments.md": "page.md",
+    "influence.md": "influence.md",
+    "comparison.md": "comparison.md",
+}
 
 
 def write():
@@ -169,13 +173,17 @@ def predictors(rows):
     return table.spread(short, "predictor", "accuracy", keys=("data", "rows"))
 
 
-TABLES = influence_page.TABLES | {
-    "separability": (separability, "separability"),
-    "accuracy": (accuracy, "accuracy"),
-    "by_proximity": (by_proximity, "scaling"),
-    "by_forest": (by_forest, "scaling"),
-    "without_kernel": (without_kernel, "scaling"),
-    "manifolds": (manifolds, "manifolds"),
-    "beyond": (beyond, "beyond"),
-    "beyond_training": (beyond_training, "beyond"),
-}
+TABLES = (
+    influence_page.TABLES
+    | comparison_page.TABLES
+    | {
+        "separability": (separability, "separability"),
+        "accuracy": (accuracy, "accuracy"),
+        "by_proximity": (by_proximity, "scaling"),
+        "by_forest": (by_forest, "scaling"),
+        "without_kernel": (without_kernel, "scaling"),
+        "manifolds": (manifolds, "manifolds"),
+        "beyond": (beyond, "beyond"),
+        "beyond_training": (beyond_training, "beyond"),
+    }
+)

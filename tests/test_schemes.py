@@ -120,6 +120,14 @@ def test_instance_hardness_does_not_depend_on_the_order_of_rows(iris, rng):
     assert_allclose(shuffled.proximity().toarray(), P[np.ix_(order, order)], rtol=0, atol=1e-12)
 
 
+def test_instance_hardness_of_many_ties_is_at_most_one():
+    """25 ties share 7 places, and 25 * (7 / 25) / 7 is larger than 1 by rounding."""
+    X, y = np.zeros((26, 1)), np.arange(26) == 0
+    forest = RandomForestClassifier(3, random_state=0).fit(X, y)
+    prox = ForestProximity(forest, InstanceHardness(k=7), dtype=np.float64).fit(X, y)
+    assert prox.proximity().toarray()[:, 0].max() == 0.0
+
+
 def test_instance_hardness_among_a_subsample(iris):
     X, y = iris
     forest = RandomForestClassifier(5, random_state=0).fit(X, y)

@@ -163,5 +163,6 @@ class InstanceHardness(WeightScheme):
             disagreeing = (disagrees & nearer).sum(axis=1) + share_of_ties * (disagrees & tied).sum(
                 axis=1
             )
-            found[begin : begin + step] = ratio(disagreeing, k)
+            # Shares of ties can add up to slightly more than their places, by rounding.
+            found[begin : begin + step] = np.minimum(ratio(disagreeing, k), 1.0)
         return found
