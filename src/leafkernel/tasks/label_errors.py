@@ -139,7 +139,8 @@ def find_label_errors(
     Parameters
     ----------
     prox : ForestProximity
-        A fitted proximity. "gap" is a good choice, but other schemes work about equally well.
+        A fitted proximity. On average over 21 data sets, "uniform" and "kerf" found more wrong
+        labels than "gap", whose scores are those of the out-of-bag prediction.
     y : array-like of shape (n,), default=None
         Labels of the training samples. By default, those that ``prox`` was fitted on.
     false_discovery_rate : float, default=0.3
