@@ -294,13 +294,12 @@ class LeafKernel(FieldsState):
 
     def _own(self, others: WeighedRows) -> npt.NDArray[np.float64]:
         """Return the inner product of each query row with the same row of ``others``."""
+        if self.nodes is not None:
+            return self.nodes.dots(self.query, others)
         diagonal: npt.NDArray[np.float64] = np.empty(self.n_samples)
         for begin in range(0, self.n_samples, 1 << 14):
             rows = slice(begin, begin + (1 << 14))
-            if self.nodes is None:
-                diagonal[rows] = self.query.row_dots(others, rows)
-            else:
-                diagonal[rows] = self.nodes.dots(self.query, others, rows)
+            diagonal[rows] = self.query.row_dots(others, rows)
         return diagonal
 
     def diagonal_shift(self) -> npt.NDArray[np.float64] | None:

@@ -22,6 +22,9 @@ from leafkernel.weighting import Weighting, leaf_id_type, locked
 
 Array = npt.NDArray[Any]
 
+# Number of rows to compute at a time, to avoid an (n, T) array of float64.
+_ROWS_AT_ONCE = 1 << 14
+
 
 @dataclass(frozen=True)
 class WeightedNodes(FieldsState):
@@ -75,13 +78,17 @@ class WeightedNodes(FieldsState):
         """Return the node of each leaf, depth first, shape (L,)."""
         return np.flatnonzero(self.trees.is_leaf)
 
-    def dots(self, one: WeighedRows, other: WeighedRows, rows: slice) -> npt.NDArray[np.float64]:
-        """Return the inner product of each selected row of ``one`` with the same row of ``other``.
+    def dots(self, one: WeighedRows, other: WeighedRows) -> npt.NDArray[np.float64]:
+        """Return the inner product of each row with the same row of ``other``, shape (n,).
 
         Both have the same leaves.
         """
-        norms = self.native.norms[one.incidence.columns[rows]]
-        return np.asarray((norms * one.dense(rows) * other.dense(rows)).sum(axis=1))
+        found = np.empty(one.n_rows)
+        for begin in range(0, one.n_rows, _ROWS_AT_ONCE):
+            rows = slice(begin, begin + _ROWS_AT_ONCE)
+            norms = self.native.norms[one.incidence.columns[rows]]
+            found[rows] = (norms * one.dense(rows) * other.dense(rows)).sum(axis=1)
+        return found
 
     def on_nodes(self, rows: WeighedRows) -> WeighedRows:
         """Return rows with one column for each node on their paths."""

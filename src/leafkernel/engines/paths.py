@@ -125,7 +125,7 @@ class PathEngine:
         mine = np.flatnonzero(product.own >= 0)
         samples = product.index.sample_at[product.own[mine]]
         theirs = _samples_by_row(product).rows(samples)
-        own = product.nodes.dots(product.query.rows(mine), theirs, slice(None))
+        own = product.nodes.dots(product.query.rows(mine), theirs)
         removed = own[:, None] * values[samples]
         out[mine] += product.diagonal[mine, None] * values[samples] - removed
         # If hardly anything is left, the digits are lost. Sum these rows without the diagonal.
