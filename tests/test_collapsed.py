@@ -182,6 +182,11 @@ def test_your_own_function_can_be_collapsed_and_loaded(forest, tmp_path):
         ForestProximity.load(folder, weight_scheme=Collapsed(small, max_depth=3))
 
 
+def test_the_text_of_a_fit_counts_the_larger_leaves(forest):
+    prox = ForestProximity(forest, Collapsed("kerf", max_depth=1)).fit(X, y)
+    assert f"leaves: 60 of {prox.n_leaves_} after collapsing (75 samples per leaf)" in str(prox)
+
+
 def test_wrong_parameters_are_refused(forest):
     with pytest.raises(ValueError, match="max_depth and min_samples are both None"):
         Collapsed("gap")

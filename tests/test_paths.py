@@ -367,6 +367,7 @@ def test_a_matrix_past_max_memory_is_refused_with_the_reason(forest):
     with pytest.raises(MemoryError, match="no zeros"):
         prox.proximity(dense=True)
     assert not prox.forecast().fits
+    assert "shared roots      691,200" in str(prox.forecast())
     assert prox.kneighbors(n_neighbors=3)[1].shape == (240, 3)
 
 

@@ -51,6 +51,8 @@ class Forecast:
         Additional memory for bitmaps of large leaves during the computation.
     engine : str
         The engine that computes P and, with ``engine="auto"``, why it was selected.
+    work : str
+        The name of ``collisions``. With path kernels, all pairs share the roots of the trees.
 
     Examples
     --------
@@ -70,6 +72,7 @@ class Forecast:
     limit: int
     bitmap_bytes: int = 0
     engine: str = ""
+    work: str = "leaf collisions"
 
     @property
     def nonzeros_at_least(self) -> int:
@@ -96,7 +99,7 @@ class Forecast:
         return "\n".join(
             [
                 f"proximity of {m:,} x {n:,} samples",
-                f"  leaf collisions   {self.collisions:,}",
+                f"  {self.work:<17} {self.collisions:,}",
                 f"  nonzeros          {self.nonzeros:,}{error} ({per_row:,.0f} per row; "
                 f"at most {self.nonzeros_at_most:,})",
                 f"  memory            {size}",
@@ -139,6 +142,7 @@ def forecast(product: Product, engine: Engine, *, limit: int) -> Forecast:
         limit=limit,
         bitmap_bytes=getattr(engine, "bitmap_bytes", lambda _: 0)(product),
         engine=getattr(engine, "describe", lambda _: "")(product),
+        work="leaf collisions" if product.nodes is None else "shared roots",
     )
 
 

@@ -1411,12 +1411,16 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         if not hasattr(self, "kernel_"):
             return {}
         n, n_trees, n_leaves = self.n_samples_fit_, self.n_trees_, self.n_leaves_
+        cells = getattr(self.kernel_, "cells", None)
+        merged = ""
+        if cells is not None and len(cells.nodes) < n_leaves:
+            n_leaves, merged = len(cells.nodes), f" of {n_leaves:,} after collapsing"
         symmetric = self.kernel_.is_symmetric
         return {
             "training samples": f"{n:,}",
             "features": f"{self.n_features_in_:,}",
             "trees": f"{n_trees:,}",
-            "leaves": f"{n_leaves:,} ({n * n_trees / n_leaves:.3g} samples per leaf)",
+            "leaves": f"{n_leaves:,}{merged} ({n * n_trees / n_leaves:.3g} samples per leaf)",
             "proximities": f"{self.scheme_.name}, {'symmetric' if symmetric else 'not symmetric'}",
         }
 
