@@ -14,6 +14,8 @@ import os
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import ziglang
@@ -31,14 +33,13 @@ def main() -> None:
     out = options.out.resolve()
     run(sys.executable, "-m", "build", "--sdist", "--outdir", out, ROOT)
     sdist = max(out.glob("leafkernel-*.tar.gz"), key=lambda path: path.stat().st_mtime)
-    for python in options.pythons:
-        with tempfile.TemporaryDirectory() as folder:
-            build_wheel(python, options.machine, sdist, Path(folder))
-            (wheel,) = Path(folder).glob("*.whl")
-            run(sys.executable, "-m", "auditwheel", "repair", "--plat", "auto", "-w", out, wheel)
+    # At the same time, because the largest file of a build keeps only one processor core busy.
+    with ThreadPoolExecutor() as threads:
+        build = partial(build_wheel, machine=options.machine, sdist=sdist, out=out)
+        list(threads.map(build, options.pythons))
 
 
-def build_wheel(python: str, machine: str, sdist: Path, folder: Path) -> None:
+def build_wheel(python: str, *, machine: str, sdist: Path, out: Path) -> None:
     """Write the wheel of one Python to a folder."""
     environment = {
         "CMAKE_TOOLCHAIN_FILE": str(ROOT / "packaging" / "zig.cmake"),
@@ -48,8 +49,11 @@ def build_wheel(python: str, machine: str, sdist: Path, folder: Path) -> None:
         "_PYTHON_HOST_PLATFORM": f"linux-{machine}",
         "SETUPTOOLS_EXT_SUFFIX": extension_suffix(python, machine),
     }
-    build = ("-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, sdist)
-    run(python, *build, environment=environment)
+    with tempfile.TemporaryDirectory() as folder:
+        build = ("-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, sdist)
+        run(python, *build, environment=environment)
+        (wheel,) = Path(folder).glob("*.whl")
+        run(sys.executable, "-m", "auditwheel", "repair", "--plat", "auto", "-w", out, wheel)
 
 
 def extension_suffix(python: str, machine: str) -> str:
