@@ -26,6 +26,8 @@ from experiments import comparison_tasks as tasks  # noqa: E402
 from leafkernel import ForestProximity  # noqa: E402
 from leafkernel.tasks import ProximitySpectralClustering  # noqa: E402
 
+pytestmark = pytest.mark.experiments
+
 N, HELD, TREES = 90, 45, 20
 
 

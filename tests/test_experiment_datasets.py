@@ -13,6 +13,8 @@ from numpy.testing import assert_array_equal
 
 from experiments import datasets
 
+pytestmark = pytest.mark.experiments
+
 CHANNELS = ("BBC", "CNN", "CNNIBN", "NDTV", "TIMESNOW")
 
 

@@ -26,6 +26,8 @@ from experiments import (
 )
 from experiments.__main__ import main, options_of
 
+pytestmark = pytest.mark.experiments
+
 
 class Counting:
     """An experiment of three cells that counts how often each is computed."""

@@ -19,6 +19,8 @@ from experiments import (  # noqa: E402
     removal,
 )
 
+pytestmark = pytest.mark.experiments
+
 
 @pytest.fixture
 def options(tmp_path):
