@@ -40,11 +40,11 @@ PANELS = {
 }
 
 # %%
-# In the first seven panels, the proximity is 0 in more than half of the plane: these points share no
-# leaf with the star. ``kerf`` and ``gap`` concentrate on the small leaves around the star. Trees of
-# boosted models have few and large leaves, so every point shares some of them. ``pbk`` and ``rpk``
-# compare whole paths. They are positive everywhere, so they also tell which of two distant points is
-# more similar. Collapsed trees have fewer and larger leaves.
+# In the first seven panels, the proximity is 0 in more than half of the plane: these points share
+# no leaf with the star. ``kerf`` and ``gap`` concentrate on the small leaves around the star.
+# Trees of boosted models have few and large leaves, so every point shares some of them. ``pbk``
+# and ``rpk`` compare whole paths. They are positive everywhere, so they also tell which of two
+# distant points is more similar. Collapsed trees have fewer and larger leaves.
 star = int(np.argmin(np.abs(X - [0.2, 0.75]).sum(axis=1)))
 low, high = X.min(axis=0) - 0.3, X.max(axis=0) + 0.3
 axes = [np.linspace(low[d], high[d], 160) for d in (0, 1)]
