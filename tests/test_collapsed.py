@@ -106,7 +106,9 @@ def test_boosted_and_instance_hardness():
     weights = plain.kernel_.forest.tree_weights
     expected = proximity("boosted", *[Side.unseen(leaf)] * 3, tree_weights=weights)
     np.testing.assert_allclose(prox.proximity().toarray(), expected, atol=1e-6)
-    few, labels = X[:40], y[:40]
+    # Columns of the same size, so that neighbors depend on the features of the path.
+    few = np.random.default_rng(0).normal(size=(40, 6))
+    labels = (few[:, 0] + few[:, 1] > 0).astype(int)
     model = RandomForestClassifier(3, random_state=0).fit(few, labels)
     rule = Collapsed(InstanceHardness(k=3), max_depth=2)
     prox = ForestProximity(model, rule, dtype=np.float64).fit(few, labels)
