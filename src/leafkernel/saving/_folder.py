@@ -147,9 +147,10 @@ def writing(
         for path in (part, data) if begun is None else ():
             shutil.rmtree(path, ignore_errors=True)
         raise
-    for path in data.iterdir():  # files that were needed only to resume
-        if path.name not in writer.files:
-            path.unlink(missing_ok=True)
+    with suppress(FileNotFoundError):  # another process may have replaced this save already
+        for path in data.iterdir():  # files that were needed only to resume
+            if path.name not in writer.files:
+                path.unlink(missing_ok=True)
     if replaced is not None and replaced != data.name:
         shutil.rmtree(folder / replaced, ignore_errors=True)
     _remove_leftovers(folder)
