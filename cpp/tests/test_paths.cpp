@@ -100,10 +100,14 @@ struct RandomPaths {
 
     // The inner product of two leaves: the sum over the nodes on both paths.
     double shared(std::int32_t one, std::int32_t other) const {
+        return shared_by_nodes(node_of_leaf[one], node_of_leaf[other]);
+    }
+
+    double shared_by_nodes(NodeId one, NodeId other) const {
         double sum = 0.0, left = 1.0;
-        for (NodeId a = node_of_leaf[one]; a >= 0; a = parent[a], left *= decay) {
+        for (NodeId a = one; a >= 0; a = parent[a], left *= decay) {
             double right = 1.0;
-            for (NodeId b = node_of_leaf[other]; b >= 0; b = parent[b], right *= decay) {
+            for (NodeId b = other; b >= 0; b = parent[b], right *= decay) {
                 if (a == b) sum += weights[a] * left * right;
             }
         }
@@ -142,6 +146,22 @@ void check_products(const RandomPaths& random, const WeightedNodes& nodes, int n
                 }
                 CHECK(std::abs(out[row * n_columns + c] - sum) < 1e-10);
             }
+        }
+    }
+}
+
+// The bound of a node is the largest inner product with a leaf of its tree that is not below it.
+void check_bounds(const RandomPaths& random, const WeightedNodes& nodes) {
+    for (Offset tree = 0; tree < random.n_trees; ++tree) {
+        for (Offset node = random.first[tree]; node < random.first[tree + 1]; ++node) {
+            double most = 0.0;
+            for (Offset leaf = random.first_leaves[tree]; leaf < random.first_leaves[tree + 1];
+                 ++leaf) {
+                if (leaf >= nodes[node].first_leaf && leaf < nodes[node].end_leaf) continue;
+                const auto here = static_cast<NodeId>(node);
+                most = std::max(most, random.shared_by_nodes(here, random.node_of_leaf[leaf]));
+            }
+            CHECK(std::abs(nodes[node].outside - most) < 1e-12);
         }
     }
 }
@@ -213,6 +233,7 @@ int main() {
         const RandomPaths random(seed, 1 + seed % 5, static_cast<int>(seed % 7), 1 + seed % 9,
                                  n_samples);
         const WeightedNodes nodes(random.first, random.parent, random.weights, random.decay);
+        check_bounds(random, nodes);
         for (int n_threads : {1, 3}) {
             check_products(random, nodes, n_threads);
             for (const Offset k : {Offset{1}, Offset{n_samples} / 2, Offset{n_samples} - 1}) {

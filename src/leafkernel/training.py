@@ -266,7 +266,7 @@ def uses_in_bag(scheme: WeightScheme) -> bool:
 
 @contextmanager
 def _needed_by(scheme: WeightScheme, what: str, need: str = "") -> Iterator[None]:
-    """Add the scheme and what it needs to an error of the forest, unless the need is optional."""
+    """Name the scheme and its need in an error of the forest. Ignore it if the need is optional."""
     try:
         yield
     except Unavailable as error:
