@@ -29,12 +29,13 @@ import leafkernel
 from leafkernel import ForestProximity
 from leafkernel.engines import NativeEngine
 from leafkernel.engines.gpu import GpuEngine
+from leafkernel.engines.gpu._device import Kernel
 from leafkernel.inside import Inside
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "gpu.json"
 SCHEMES = ("uniform", "gap", "kerf", "oob")
-STEPS = ("kernels", "boosted", "whole", "many")
+STEPS = ("kernels", "boosted", "whole", "many", "profile")
 
 
 def main():
@@ -198,6 +199,52 @@ def measure_many(options):
     record["gpu_bytes"] = int(cupy.get_default_memory_pool().total_bytes())
     record["process_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return record
+
+
+def measure_profile(options):
+    """The time of each CUDA function, and the time between them."""
+    found, engine = [], GpuEngine(output="cupy")
+    for n_rows in (65_536, 262_144):
+        X, y = covertype(options, n_rows)
+        forest = grown(options, X, y)
+        for scheme in ("uniform", "gap"):
+            prox = ForestProximity(forest, scheme, engine=engine, n_jobs=options.n_jobs)
+            works = {
+                "fit": partial(prox.fit, X, y),
+                "rows": prox.proximity,
+                "nearest": partial(prox.kneighbors, n_neighbors=10),
+            }
+            for work, run in works.items():
+                record = {"rows": n_rows, "scheme": scheme, "work": work, **profiled(run)}
+                found.append(record)
+                print(record, flush=True)
+    return found
+
+
+def profiled(run):
+    """Return the milliseconds of a call, of each CUDA function in it, and of the rest."""
+    run()
+    launches, start = [], Kernel.__call__
+
+    def watched(self, *arguments, **options):
+        before, after = cupy.cuda.Event(), cupy.cuda.Event()
+        before.record()
+        start(self, *arguments, **options)
+        after.record()
+        launches.append((self.name, before, after))
+
+    Kernel.__call__ = watched
+    try:
+        total = timed(run, 1)
+    finally:
+        Kernel.__call__ = start
+    last = launches[len(launches) // 2 :]  # timed() calls it twice
+    of_function = {}
+    for name, before, after in last:
+        took = cupy.cuda.get_elapsed_time(before, after)
+        of_function[name] = of_function.get(name, 0.0) + took
+    rest = total - sum(of_function.values())
+    return {"total_ms": total, "functions_ms": of_function, "between_ms": rest}
 
 
 if __name__ == "__main__":

@@ -1,12 +1,19 @@
-"""The GPU engine against the compiled engine. Rows and neighbors are equal to the last bit."""
+"""The GPU engine against the compiled engine. Rows and neighbors are equal to the last bit.
+
+Without a GPU, the kernels run on the processor, on smaller data: see tests/cuda_on_cpu.
+"""
 
 import copy
 import dataclasses
 import pickle
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 
+import cuda_on_cpu
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from products import make_product, products
@@ -15,16 +22,38 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from leafkernel import ForestProximity
 from leafkernel.engines import NativeEngine, TooManyEntriesError
 from leafkernel.engines.auto import AutoEngine
-from leafkernel.engines.gpu import GpuEngine, gpu_problem
+from leafkernel.engines.gpu import GpuEngine, _copies, _tiles, gpu_problem
+from leafkernel.engines.gpu._copies import Copier
+from leafkernel.engines.gpu._index import DeviceIndex
+from leafkernel.engines.gpu._tiles import Tiles
+from leafkernel.forests._bootstrap import MISSING_VALUES_STRAY
 from leafkernel.inside import Inside
 from leafkernel.tasks import find_label_errors
 
-PROBLEM = gpu_problem()
-COMMAND = "python -m pytest tests/test_gpu.py"
+EMULATED = gpu_problem() is not None
 pytestmark = pytest.mark.skipif(
-    PROBLEM is not None,
-    reason=f"{PROBLEM} On a machine with a GPU, run: {COMMAND}",
+    EMULATED and cuda_on_cpu.PROBLEM is not None,
+    reason=f"no GPU ({gpu_problem()}), and running its kernels on the processor "
+    f"{cuda_on_cpu.PROBLEM}. On a machine with a GPU, run: python -m pytest tests/test_gpu.py",
 )
+#: Numbers of rows and samples for several parts, and the size of a part.
+FEW, MANY, PART = (12, 3_000, 1_024) if EMULATED else (300, 150_000, None)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def device():
+    """A GPU, or the processor in its place."""
+    with (
+        pytest.MonkeyPatch.context() as stack,
+        cuda_on_cpu.emulated_device() if EMULATED else nullcontext(),
+    ):
+        if EMULATED:  # route few samples, too, and copy small results in several pieces
+            stack.setattr("leafkernel.engines.gpu._routing._FEW", 1)
+            stack.setattr("leafkernel.engines.gpu._copies._SMALL_BYTES", 100)
+            stack.setattr("leafkernel.engines.gpu._copies._BUFFER_BYTES", 256)
+            stack.setattr("leafkernel.engines.gpu._ENTRIES_OF_PIECE", 32)
+        yield
+
 
 engines = st.builds(
     GpuEngine,
@@ -92,9 +121,9 @@ def test_sums(product, engine):
 @pytest.mark.parametrize("n_trees", [20, 300])  # counters of 8 and 16 bits
 def test_several_parts(kinds, leaves_per_tree, n_trees, rng):
     product = make_product(
-        rng, 300, 150_000, n_trees, kinds, leaves_per_tree=leaves_per_tree, dtype=np.float32
+        rng, FEW, MANY, n_trees, kinds, leaves_per_tree=leaves_per_tree, dtype=np.float32
     )
-    engine = GpuEngine()
+    engine = GpuEngine(part_size=PART)
     assert_same(engine.rows(product), NativeEngine(8).rows(product))
     for k in (10, 250):
         found, native = engine.nearest(product, k), NativeEngine(8).nearest(product, k)
@@ -103,10 +132,10 @@ def test_several_parts(kinds, leaves_per_tree, n_trees, rng):
 
 
 @pytest.mark.parametrize("own", [False, True])
-@pytest.mark.parametrize("n_samples", [40, 1000, 70_000])
+@pytest.mark.parametrize("n_samples", [40, 1000, 70_000])  # 70,000: several parts and chunks
 def test_bitmaps_of_large_leaves(n_samples, own, rng):
-    known = {"own": rng.integers(0, n_samples, 200).astype(np.int32)} if own else {}
-    product = make_product(rng, 200, n_samples, 30, ("flags", "ones"), leaves_per_tree=5, **known)
+    known = {"own": rng.integers(0, n_samples, FEW).astype(np.int32)} if own else {}
+    product = make_product(rng, FEW, n_samples, 30, ("flags", "ones"), leaves_per_tree=5, **known)
     engine = GpuEngine()
     assert engine._on_device(product).has_large_leaves()
     for k in (1, 10, 39):
@@ -116,13 +145,33 @@ def test_bitmaps_of_large_leaves(n_samples, own, rng):
 
 
 def test_results_do_not_vary(rng):
-    product = make_product(rng, 2000, 20_000, 50, leaves_per_tree=200, dtype=np.float64)
-    engine, values = GpuEngine(), rng.normal(size=(20_000, 3))
+    product = make_product(rng, FEW, MANY, 50, leaves_per_tree=200, dtype=np.float64)
+    engine, values = GpuEngine(), rng.normal(size=(MANY, 3))
     first = engine.rows(product), engine.sums(product, values), engine.apply(product, values)
     for _ in range(3):
         assert_same(engine.rows(product), first[0])
         assert_array_equal(engine.sums(product, values), first[1])
         assert_array_equal(engine.apply(product, values), first[2])
+
+
+@settings(deadline=None)
+@given(product=products(), part_size=st.sampled_from([32, 64, 1024]))
+def test_lists(product, part_size):
+    """Lists that the device makes have the members of those of the processor."""
+    index = product.index
+    found = DeviceIndex.of(index, part_size)
+    offsets, members = found.list_offsets.get().astype(int), found.members.get()
+    for leaf in range(found.n_leaves):
+        here = slice(index.offsets[leaf], index.offsets[leaf + 1])
+        order = np.argsort(index.sample_at[index.members[here]])
+        lists = [
+            slice(*offsets[one : one + 2]) for one in range(leaf, len(offsets) - 1, found.n_leaves)
+        ]
+        samples = np.concatenate([members[one] + i * part_size for i, one in enumerate(lists)])
+        assert_array_equal(samples, index.sample_at[index.members[here]][order])
+        if index.weights is not None:
+            weights = np.concatenate([found.member_weights.get()[one] for one in lists])
+            assert_array_equal(weights, index.weights[here][order])
 
 
 def test_limits(rng):
@@ -138,6 +187,128 @@ def test_limits(rng):
     assert done[-1] == 50
 
 
+@pytest.fixture
+def small_device(monkeypatch):
+    """Limit the memory that the engine may use. The emulated device has no more."""
+
+    def limit(n_bytes):
+        for module in ("_tiles", "_routing"):
+            monkeypatch.setattr(f"leafkernel.engines.gpu.{module}.usable_bytes", lambda: n_bytes)
+        if EMULATED:
+            import cupy
+
+            used = cupy.cuda.memory.pool.used
+            monkeypatch.setattr(cupy.cuda.memory, "size", used + int(n_bytes / 0.6) + 60_000)
+
+    return limit
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(product=products(), data=st.data())
+def test_a_device_that_is_smaller_than_the_samples(small_device, product, data):
+    n_entries = product.n_rows * product.query.incidence.columns.shape[-1]
+    if product.query.incidence.offsets is not None or n_entries < 50:
+        return
+    rows = product.index.rows
+    n_at_once = data.draw(st.integers(1, 20))
+    lists = _tiles._LEAF_BYTES * rows.incidence.coordinates.n_columns
+    small_device(4 * (lists + n_at_once * _tiles._sample_bytes(rows)))
+    engine, native = GpuEngine(part_size=32), NativeEngine()
+    k = data.draw(st.integers(0, product.shape[1] - (product.own is not None)))
+    if Tiles.of(product, engine) is not None:
+        assert "because its memory is too small" in engine.describe(product)
+    done = []
+    assert_same(engine.rows(product, done.append), native.rows(product))
+    assert done == sorted(done)
+    assert done[-1] == product.n_rows
+    for found, expected in zip(engine.nearest(product, k), native.nearest(product, k), strict=True):
+        assert_array_equal(found, expected)
+    assert_array_equal(engine.nonzeros(product), native.nonzeros(product))
+    assert_array_equal(engine.collisions(product), native.collisions(product))
+    assert_array_equal(engine.dense(product), native.rows(product).toarray())
+    values = np.linspace(-1, 1, 2 * product.shape[1]).reshape(-1, 2)
+    assert_allclose(engine.sums(product, values), native.sums(product, values), atol=1e-12)
+
+
+@pytest.mark.parametrize("scheme", ["gap", "oob", "kerf"])
+def test_tiles_of_a_fitted_kernel(scheme, small_device, leaves, monkeypatch):
+    known = {"weight_scheme": scheme, **leaves}
+    native = ForestProximity.from_leaves(engine="native", **known)
+    small_device(150_000)
+    gpu = ForestProximity.from_leaves(engine="gpu", **known)
+    tiles = Tiles.of(Inside.of(gpu).product(), GpuEngine())
+    assert len(tiles.references) > 1
+    assert len(tiles.queries) > 1
+    product, started, used = Inside.of(gpu).product(), [], []
+    with monkeypatch.context() as patch:
+        upload, remember = Copier.upload, _tiles.remember
+        patch.setattr(Copier, "upload", lambda *args: started.append(1) or upload(*args))
+        patch.setattr(_tiles, "remember", lambda *args: used.append(1) or remember(*args))
+        collisions = GpuEngine().collisions(product)
+    assert len(started) == len(used) == len(tiles.references) - 1
+    assert "_lists" not in vars(gpu.kernel_.index)
+    assert_array_equal(collisions, NativeEngine().collisions(product))
+    assert_same(gpu.proximity(), native.proximity())
+    for found, expected in zip(gpu.kneighbors(None, 7), native.kneighbors(None, 7), strict=True):
+        assert_array_equal(found, expected)
+    on_device = ForestProximity.from_leaves(engine=GpuEngine(output="cupy"), **known)
+    assert_array_equal(on_device.kneighbors(None, 7)[1].get(), expected)
+    assert_same(on_device.proximity().get(), native.proximity())
+
+
+@pytest.mark.parametrize("k", [1, 100])
+def test_neighbors_count_as_memory(k, small_device, rng):
+    product = make_product(rng, 200, 150, 3, ("ones", "ones"))
+    small_device(60_000)
+    tiles = Tiles.of(product, GpuEngine(part_size=32), 12 * k)
+    assert tiles is None if k == 1 else len(tiles.queries) > 10
+    found, expected = (
+        GpuEngine(part_size=32).nearest(product, k),
+        NativeEngine().nearest(product, k),
+    )
+    assert_array_equal(found[1], expected[1])
+
+
+@pytest.mark.skipif(not EMULATED, reason="watches the memory of the emulated device")
+@pytest.mark.parametrize("name", ["rows", "dense"])
+def test_results_that_wait_to_be_copied_do_not_fill_the_device(name, rng, monkeypatch):
+    import cupy
+
+    product = make_product(rng, 100, 1000, 5, ("ones", "ones"), leaves_per_tree=3)
+    engine, pool = GpuEngine(max_bytes=60_000), cupy.cuda.memory.pool
+    getattr(engine, name)(product)  # the samples are on the device now
+
+    def slowly(*args, finish=_copies._finish):
+        time.sleep(0.001)
+        finish(*args)
+
+    monkeypatch.setattr(_copies, "_finish", slowly)
+    pool.most = before = pool.used
+    getattr(engine, name)(product)
+    assert pool.most - before < 4 * 60_000
+
+
+def test_no_rows(rng):
+    product = make_product(rng, 0, 50, 4, ("ones", "ones"), leaves_per_tree=3)
+    assert [found.shape for found in GpuEngine().nearest(product, 3)] == [(0, 3), (0, 3)]
+
+
+def test_two_threads(leaves):
+    known = {"weight_scheme": "gap", **leaves}
+    gpu = ForestProximity.from_leaves(engine="gpu", **known)
+    expected = ForestProximity.from_leaves(engine="native", **known).kneighbors(None, 5)[1]
+    with ThreadPoolExecutor(3) as pool:
+        for found in pool.map(lambda _: gpu.kneighbors(None, 5)[1], range(6)):
+            assert_array_equal(found, expected)
+
+
+def test_leaves_that_do_not_fit(small_device, leaves):
+    small_device(1000)
+    prox = ForestProximity.from_leaves(engine="gpu", **leaves)
+    with pytest.raises(MemoryError, match=r"The lists of 1,\d{3} leaves need .* of GPU memory"):
+        prox.kneighbors()
+
+
 def test_a_proximity_that_is_too_large():
     leaves = np.zeros((3, 1), dtype=int)
 
@@ -149,6 +320,7 @@ def test_a_proximity_that_is_too_large():
         ForestProximity.from_leaves(leaves, engine="gpu", **known).proximity()
 
 
+N = 250 if EMULATED else 900
 SCHEMES = ["uniform", "kerf", "gap", "oob", "oob_separable", "boosted"]
 
 
@@ -156,8 +328,8 @@ SCHEMES = ["uniform", "kerf", "gap", "oob", "oob_separable", "boosted"]
 def leaves():
     rng = np.random.default_rng(5)
     return {
-        "leaves": rng.integers(0, 40, (900, 30)),
-        "in_bag": rng.integers(0, 3, (900, 30)),
+        "leaves": rng.integers(0, 40, (N, 30)),
+        "in_bag": rng.integers(0, 3, (N, 30)),
         "tree_weights": np.arange(1, 31),
     }
 
@@ -169,7 +341,7 @@ def test_every_scheme_and_method(scheme, diagonal, symmetrize, leaves):
     known = {"weight_scheme": scheme, "diagonal": diagonal, "symmetrize": symmetrize, **leaves}
     gpu = ForestProximity.from_leaves(engine="gpu", **known)
     native = ForestProximity.from_leaves(engine="native", **known)
-    values = np.arange(900.0)
+    values = np.arange(float(N))
     for X in (None, leaves["leaves"][:70]):
         assert_same(gpu.proximity(X), native.proximity(X))
         assert_array_equal(gpu.proximity(X, dense=True), native.proximity(X, dense=True))
@@ -204,8 +376,9 @@ def test_signed_contributions(iris):
 @pytest.fixture(scope="module")
 def many_rows():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(20_000, 8)).astype(np.float32)
-    X[rng.random(X.shape) < 0.01] = np.nan
+    X = rng.normal(size=(400 if EMULATED else 20_000, 8)).astype(np.float32)
+    if not MISSING_VALUES_STRAY:  # training and prediction agree on their leaves
+        X[rng.random(X.shape) < 0.01] = np.nan
     y = (np.nan_to_num(X[:, 0]) + np.nan_to_num(X[:, 1]) ** 2 > 1).astype(int)
     return RandomForestClassifier(20, random_state=0, n_jobs=-1).fit(X, y), X, y
 
@@ -220,12 +393,25 @@ def test_routing_on_the_device(many_rows):
             for e, x in (("gpu", kind), ("native", np.asarray))
         ]
         assert_array_equal(fits[0]._samples.leaf, fits[1]._samples.leaf)
-        gpu, native = fits[0].kneighbors(kind(X[:15_000])), fits[1].kneighbors(X[:15_000])
+        gpu, native = (Inside.of(prox).stats for prox in fits)
+        assert_array_equal(gpu.leaf_mass, native.leaf_mass)
+        assert_array_equal(gpu.in_bag_mass, native.in_bag_mass)
+        some = X[: len(X) * 3 // 4]
+        gpu, native = fits[0].kneighbors(kind(some)), fits[1].kneighbors(some)
         assert_array_equal(gpu[0], native[0])
         assert_array_equal(gpu[1], native[1])
+        assert "_lists" not in vars(fits[0].kernel_.index)  # the processor listed nothing
         assert fits[0].kneighbors(kind(X[:5]))[1].tolist() == gpu[1][:5].tolist()
     with pytest.raises(ValueError, match="features"):
         fits[0].kneighbors(cupy.asarray(X[:, :3]))
+
+
+def test_routing_more_samples_than_fit(many_rows, small_device):
+    forest, X, y = many_rows
+    native = ForestProximity(forest, "gap", engine="native").fit(X, y)
+    small_device(len(X) * 60)
+    prox = ForestProximity(forest, "gap", engine="gpu").fit(X, y)
+    assert_array_equal(prox._samples.leaf, native._samples.leaf)
 
 
 def test_results_on_the_device(many_rows):
@@ -268,9 +454,10 @@ def test_an_index_is_copied_once_and_never_pickled(leaves):
 
 def test_added_samples_and_saved_kernels(tmp_path, leaves):
     known = {"weight_scheme": "kerf", "engine": "gpu"}
-    prox = ForestProximity.from_leaves(leaves["leaves"][:500], **known)
-    prox.extend(leaves["leaves"][500:])  # two parts
-    whole = ForestProximity.from_leaves(leaves["leaves"], weight_scheme="kerf", engine="native")
+    few = leaves["leaves"] % 10
+    prox = ForestProximity.from_leaves(few[:150], **known)
+    prox.extend(few[150:])  # two parts
+    whole = ForestProximity.from_leaves(few, weight_scheme="kerf", engine="native")
     seen = prox.kneighbors(n_neighbors=5)[1]
     assert_array_equal(seen, prox.set_params(engine="native").kneighbors(n_neighbors=5)[1])
     whole.save(tmp_path / "kernel")

@@ -60,7 +60,7 @@ def test_ctrl_c_stops_native_work(n_jobs, call):
 
 def test_python_threads_run_while_native_code_works():
     """The GIL is released: another thread counts on while neighbors are searched."""
-    leaves = np.random.default_rng(0).integers(0, 20, (20_000, 30))
+    leaves = np.random.default_rng(0).integers(0, 20, (50_000, 30))
     prox = ForestProximity.from_leaves(leaves)
     works, stop, ticks = threading.Event(), threading.Event(), []
 

@@ -118,6 +118,7 @@ class LeafKernel(FieldsState):
             reference,
             [slice(0, samples.n_samples)] if cuts is None else cuts,
             list_part or (lambda _, rows: list_by_leaf(rows, n_threads=n_threads)),
+            n_threads=n_threads,
         )
         packed_oob = samples.packed_oob() if scheme.divides_by_shared_oob else None
         return cls(

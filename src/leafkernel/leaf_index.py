@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 import leafkernel._native as core
 from leafkernel._lazy import lazy
+from leafkernel._memory import is_mapped
 from leafkernel._progress import track
 from leafkernel._state import FieldsState
 from leafkernel.incidence import Coordinates, Incidence, WeighedRows
@@ -24,6 +25,8 @@ from leafkernel.weighting import Weighting
 
 Array = npt.NDArray[Any]
 Track = Callable[..., Iterator[Any]]
+#: Returns the sizes and the weights of leaves, or None to use the processor.
+CountLeaves = Callable[[WeighedRows], "tuple[Array, Array | None] | None"]
 
 
 class Undeclared(AttributeError):  # noqa: N818 - the name describes the scheme
@@ -277,15 +280,24 @@ class ForestStats(FieldsState):
 
     @classmethod
     def of(
-        cls, samples: Samples, leaf_offsets: Array, *, n_threads: int = 1, **known: Any
+        cls,
+        samples: Samples,
+        leaf_offsets: Array,
+        *,
+        n_threads: int = 1,
+        count: CountLeaves | None = None,
+        **known: Any,
     ) -> ForestStats:
-        """Compute the statistics of the training samples."""
+        """Compute the statistics of the training samples, with ``count`` if it is able to."""
         in_bag = samples.in_bag_weights
         if in_bag is not None:
             is_count = in_bag.dtype == np.uint8
             in_bag = np.ascontiguousarray(in_bag, dtype=np.uint8 if is_count else np.float64)
         incidence = samples.incidence_in(Coordinates.of_leaves(leaf_offsets), n_threads=n_threads)
-        masses = core.leaf_masses(WeighedRows(incidence, Weighting(by_entry=in_bag)), n_threads)
+        rows = WeighedRows(incidence, Weighting(by_entry=in_bag))
+        masses = None if count is None else count(rows)
+        if masses is None:
+            masses = core.leaf_masses(rows, n_threads)
         return cls(leaf_offsets, *masses, **known)
 
     def plus(self, other: ForestStats) -> ForestStats:
@@ -423,9 +435,11 @@ class LeafIndex(FieldsState):
 
     Parameters
     ----------
-    lists : leafkernel._native.LeafLists
+    listed : leafkernel._native.LeafLists or None
         The samples of each leaf, and the factor of each member's weight. The compiled core checks
-        the arrays when it creates this object, and does not check them again.
+        the arrays when it creates this object, and does not check them again. If None, samples are
+        listed when :attr:`lists` is first used. An engine that lists them on a device never needs
+        it.
     place_of : ndarray of int32 of shape (n,)
         The place of each sample in the order.
     by_place : ndarray of float64 of shape (n,), optional
@@ -436,14 +450,17 @@ class LeafIndex(FieldsState):
         Factor of all weights.
     rows : WeighedRows, optional
         The same samples by row, if available.
+    n_threads : int
+        Number of threads that list the samples.
     """
 
-    lists: core.LeafLists
+    listed: core.LeafLists | None
     place_of: npt.NDArray[np.int32]
     by_place: npt.NDArray[np.float64] | None
     by_leaf: npt.NDArray[np.float64] | None
     scale: float
     rows: WeighedRows | None = None
+    n_threads: int = 1
 
     @classmethod
     def of(
@@ -478,6 +495,26 @@ class LeafIndex(FieldsState):
             rows=rows,
         )
 
+    @classmethod
+    def unlisted(cls, rows: WeighedRows, *, n_threads: int = 1) -> LeafIndex:
+        """Return the index of rows in their own order, without lists."""
+        places = np.arange(rows.n_rows, dtype=np.int32)
+        _lock_whole(places)
+        weighting = rows.weighting
+        return cls(None, places, rows.by_row, weighting.by_leaf, weighting.scale, rows, n_threads)
+
+    @property
+    def lists(self) -> core.LeafLists:
+        """The samples of each leaf. They are listed once."""
+        if self.listed is not None:
+            return self.listed
+        found: core.LeafLists | None = vars(self).get("_lists")
+        if found is None:
+            assert self.rows is not None
+            found = list_by_leaf(self.rows, self.place_of, n_threads=self.n_threads)
+            vars(self)["_lists"] = found
+        return found
+
     def like(self, rows: WeighedRows, *, n_threads: int = 1) -> LeafIndex:
         """Return an index of the same number of other rows, in the same order."""
         return LeafIndex.of(rows, self.sample_at, n_threads=n_threads)
@@ -500,7 +537,13 @@ class LeafIndex(FieldsState):
     @property
     def sample_at(self) -> npt.NDArray[np.int32]:
         """The reference sample at each place, shape (n,)."""
-        return self.lists.sample_at
+        # Without lists, samples are in their own order.
+        return self.place_of if self.listed is None else self.listed.sample_at
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether the lists are in a file."""
+        return self.listed is not None and is_mapped(self.members)
 
     @property
     def n_samples(self) -> int:
@@ -514,7 +557,11 @@ class LeafIndex(FieldsState):
 
     def with_samples(self, sample_at: npt.NDArray[np.int32]) -> LeafIndex:
         """Return the same index with renumbered samples."""
-        return replace(self, lists=self.lists.with_samples(sample_at), rows=None)
+        return replace(self, listed=self.lists.with_samples(sample_at), rows=None)
+
+    def is_prepared(self, engine: Preparer) -> bool:
+        """Return whether an engine has prepared this index."""
+        return (type(engine), engine.key) in vars(self).get("_prepared", {})
 
     def prepared(self, engine: Preparer) -> Any:
         """Return the object that an engine prepared for this index. It is created once."""

@@ -24,8 +24,8 @@ from leafkernel.product import Product
 
 Array = npt.NDArray[Any]
 Nearest = tuple[Array, npt.NDArray[np.int64]]
-#: Returns the lists of a part, given its number and its rows.
-ListPart = Callable[[int, WeighedRows], core.LeafLists]
+#: Returns the lists of a part, given its number and its rows, or None to list them when needed.
+ListPart = Callable[[int, WeighedRows], "core.LeafLists | None"]
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,19 @@ class PartedIndex(FieldsState):
         rows: WeighedRows,
         cuts: Sequence[slice],
         list_part: ListPart,
+        *,
+        n_threads: int = 1,
     ) -> LeafIndex | PartedIndex:
         """List samples by leaf, part by part. With a single part, return a LeafIndex."""
         parts = []
         for i, some in enumerate(cuts):
             of_part = rows.rows(some)
-            parts.append(LeafIndex.from_lists(of_part, list_part(i, of_part)))
+            lists = list_part(i, of_part)
+            parts.append(
+                LeafIndex.unlisted(of_part, n_threads=n_threads)
+                if lists is None
+                else LeafIndex.from_lists(of_part, lists)
+            )
         return parts[0] if len(parts) == 1 else cls(tuple(parts))
 
     def like(self, rows: WeighedRows, *, n_threads: int = 1) -> PartedIndex:
@@ -166,7 +173,8 @@ def products(product: Product) -> Iterator[tuple[slice, Product]]:
         )
         vars(with_part)["by_leaf"] = product.by_leaf
         yield columns, with_part
-        release(part.members, part.weights, part.offsets)
+        if part.listed is not None:
+            release(part.members, part.weights, part.offsets)
 
 
 def nearest_of_both(first: Nearest, second: Nearest, k: int, *, by_magnitude: bool) -> Nearest:

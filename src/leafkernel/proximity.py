@@ -24,7 +24,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 import leafkernel._native as core
 from leafkernel import forests, saving
-from leafkernel._memory import available_bytes, format_bytes, is_mapped, parse_bytes
+from leafkernel._memory import available_bytes, format_bytes, parse_bytes
 from leafkernel._optional import is_dask, require
 from leafkernel._progress import progress_bar
 from leafkernel._repr import FittedRepr
@@ -574,7 +574,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         )
         parts = parts_of(fitted.kernel_.index)
         # Parts on disk were made as large as the memory limit allows, so they must not grow.
-        most = max(part.n_samples for part in parts) if is_mapped(parts[0].members) else None
+        most = max(part.n_samples for part in parts) if parts[0].is_mapped else None
         cuts = cuts_with([part.n_samples for part in parts], new.n_samples, most)
         fitted._samples, fitted._sample_weight = samples, None
         for name, value in fitted._fitted_with.items():
@@ -585,10 +585,12 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             before is not None and np.array_equal(cells.of_leaf, before.of_leaf)
         )
 
-        def list_part(i: int, rows: WeighedRows) -> core.LeafLists:
+        def list_part(i: int, rows: WeighedRows) -> core.LeafLists | None:
             # Lists store only the by_entry factor. Without one, existing lists stay valid.
             is_known = same_cells and i < len(cuts) - 1 and rows.weighting.by_entry is None
-            return parts[i].lists if is_known else list_by_leaf(rows, n_threads=n_threads)
+            if is_known or parts[0].listed is None:
+                return parts[i].listed if is_known else None
+            return list_by_leaf(rows, n_threads=n_threads)
 
         fitted._fit_kernel(stats, n_threads, cuts=cuts, list_part=list_part)
         fitted.n_samples_fit_ = samples.n_samples
@@ -1499,11 +1501,14 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
             progress=self.progress,
             n_threads=n_threads,
             stats=stats,
+            count=getattr(find_engine(self.engine, n_threads=n_threads), "count_leaves", None),
         )
         self._fit_kernel(stats, n_threads, **parts)
         self._keep_params()
 
     def _fit_kernel(self, stats: ForestStats, n_threads: int, **parts: Any) -> None:
+        if getattr(find_engine(self.engine, n_threads=n_threads), "lists_samples", False):
+            parts.setdefault("list_part", lambda *_: None)
         self.kernel_ = LeafKernel.fit(
             self.scheme_,
             self._samples,

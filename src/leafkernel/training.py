@@ -17,7 +17,7 @@ from leafkernel._progress import track
 from leafkernel._targets import check_labels, refuse_missing, target_of
 from leafkernel._validation import check_length, warn
 from leafkernel.forests import FittedForest, InBag, RouteTable, Unavailable
-from leafkernel.leaf_index import ForestStats, Samples
+from leafkernel.leaf_index import CountLeaves, ForestStats, Samples
 from leafkernel.schemes import WeightScheme
 
 #: Finds the leaves of float32 samples in packed trees, or returns None.
@@ -154,15 +154,17 @@ def read_stats(
     n_threads: int,
     stats: ForestStats | None = None,
     rows_at_once: int | None = None,
+    count: CountLeaves | None = None,
 ) -> ForestStats:
     """Return the statistics of leaves and trees that the scheme needs.
 
-    Statistics that are in ``stats`` (of the same samples) are not computed again.
+    Statistics that are in ``stats`` (of the same samples) are not computed again. A device may
+    count the samples of leaves with ``count``.
     """
     has_in_bag = uses_in_bag(scheme) and samples.in_bag_weights is not None
     weighs_leaves = has_in_bag and (stats is None or stats.in_bag_masses is None)
     if stats is None or weighs_leaves:
-        counted = _count(samples, forest, rows_at_once, n_threads=n_threads)
+        counted = _count(samples, forest, rows_at_once, n_threads=n_threads, count=count)
         if stats is not None:
             counted = replace(
                 counted,

@@ -131,8 +131,9 @@ def _bytes(*arrays: Array | None) -> int:
 def _(part: Part) -> int:
     # Leaf statistics and factors are not counted, because all parts of a worker share them.
     samples, index = part.samples, part.kernel.index
-    lists = (index.members, index.weights, index.offsets) if isinstance(index, LeafIndex) else ()
-    return _bytes(samples.leaf, samples.in_bag_weights, samples.oob_flags, *lists)
+    lists = index.listed if isinstance(index, LeafIndex) else None
+    listed = () if lists is None else (lists.members, lists.weights, lists.offsets)
+    return _bytes(samples.leaf, samples.in_bag_weights, samples.oob_flags, *listed)
 
 
 @sizeof.register(Block)  # type: ignore[untyped-decorator]

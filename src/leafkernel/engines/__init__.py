@@ -56,6 +56,10 @@ class Engine(Preparer, Protocol):
     - ``dense(product, on_progress)`` returns P as a dense array.
     - ``describe(product)`` returns the name of the engine for ``forecast``.
     - ``route(table, X)`` returns the leaves of float32 samples, or None to use the processor.
+    - ``count_leaves(rows)`` returns the number of samples and the sum of their weights in each
+      leaf, or None to use the processor.
+    - ``lists_samples`` is True if :meth:`prepare` lists the samples of each leaf itself, from
+      ``index.rows``. The processor then does not list them.
     - ``on_host()`` returns the same engine with results in main memory, if :meth:`rows` and
       :meth:`nearest` return results on a device. Tasks use it.
     - ``result_bytes()`` returns the memory for results on a device, or None.

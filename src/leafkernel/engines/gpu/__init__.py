@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections import deque
+from collections.abc import Hashable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +23,14 @@ from leafkernel.engines.gpu._device import (
     usable_bytes,
 )
 from leafkernel.engines.gpu._index import DeviceIndex
+from leafkernel.engines.gpu._listing import count_leaves
+from leafkernel.engines.gpu._results import OnDevice, in_main_memory
 from leafkernel.engines.gpu._routing import route
-from leafkernel.engines.gpu._rows import DeviceProduct
+from leafkernel.engines.gpu._rows import DeviceProduct, Segments
+from leafkernel.engines.gpu._tiles import Tiles, in_tiles
 from leafkernel.engines.native import NO_LIMIT, TooManyEntriesError
 from leafkernel.forests import RouteTable
+from leafkernel.incidence import WeighedRows
 from leafkernel.leaf_index import LeafIndex
 from leafkernel.product import Product
 
@@ -33,6 +39,9 @@ __all__ = ["GpuEngine", "gpu_problem"]
 _INT32_MAX = np.iinfo(np.int32).max
 #: Up to this k, a warp keeps the best entries of a row in shared memory.
 _FEW_NEIGHBORS = 192
+#: Neighbors of all rows are found in at most this many pieces, of at least this many entries.
+_MOST_PIECES = 8
+_ENTRIES_OF_PIECE = 2**20
 
 
 @dataclass(frozen=True)
@@ -41,8 +50,8 @@ class GpuEngine:
 
     ``ForestProximity(forest, engine="gpu")`` creates it. Proximities equal those of the default
     engine to the last bit. Products with vectors are summed in another, fixed order, so they agree
-    up to rounding. The index of the training samples stays on the GPU. If the rows of P do not fit
-    there, they are computed in blocks.
+    up to rounding. The training samples stay on the GPU. If they do not fit, they are copied there
+    in slices for every call. If the rows of P do not fit, they are computed in blocks.
 
     Parameters
     ----------
@@ -62,6 +71,7 @@ class GpuEngine:
     output: Literal["numpy", "cupy"] = "numpy"
     max_bytes: int | None = None
     part_size: int | None = None
+    lists_samples: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_choice("output", self.output, ("numpy", "cupy"))
@@ -88,16 +98,27 @@ class GpuEngine:
         """Return the memory for results, or None if they are returned in main memory."""
         return usable_bytes() if self.output == "cupy" else None
 
-    def describe(self, product: Product) -> str:  # noqa: ARG002
+    def describe(self, product: Product) -> str:
         """Return the name of the engine and the device."""
         cupy = load_cupy()
-        name = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)["name"]
-        return f"gpu, {name.decode()}"
+        name = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)["name"].decode()
+        tiles = Tiles.of(product, self)
+        if tiles is None:
+            return f"gpu, {name}"
+        n_tiles = len(tiles.references) * len(tiles.queries)
+        return f"gpu, {name} (in {n_tiles} pieces, because its memory is too small for the samples)"
 
     def route(self, table: RouteTable, X: Any) -> npt.NDArray[Any] | None:
         """Return the leaves of float32 samples, or None if the CPU is faster."""
         return route(table, X)
 
+    def count_leaves(
+        self, rows: WeighedRows
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64] | None] | None:
+        """Return the sizes and weights of leaves, or None to use the processor."""
+        return count_leaves(rows)
+
+    @in_tiles
     def rows(
         self,
         product: Product,
@@ -109,62 +130,60 @@ class GpuEngine:
         """Return P, shape (m, n). A CuPy matrix if ``output="cupy"``."""
         cupy, found = load_cupy(), self._on_device(product)
         pieces, n_entries = [], 0
-        for block in self._blocks(found, on_progress):
-            sizes = block.row_sizes()
-            offsets = cupy.concatenate([cupy.zeros(1, np.int64), cupy.cumsum(sizes)])
-            n_block = int(offsets[-1])
-            n_entries += n_block
-            if n_entries > most_entries:
-                raise TooManyEntriesError
-            columns = cupy.empty(n_block, np.int32)
-            values = cupy.empty(n_block, product.dtype)
-            kernel("gather_rows.cu", "to_csr", **found.macros())(
-                *block.arguments(),
-                np.int64(block.begin),
-                *block.entries(),
-                offsets,
-                columns,
-                values,
-                n_warps=block.n_rows,
-            )
-            pieces.append(tuple(map(self._returned, (sizes, columns, values))))
+        with self._results() as results:
+            for block in self._blocks(found, on_progress):
+                results.wait()  # the block before was copied while this one was computed
+                sizes = block.row_sizes()
+                offsets = cupy.concatenate([cupy.zeros(1, np.int64), cupy.cumsum(sizes)])
+                n_block = int(offsets[-1])
+                n_entries += n_block
+                if n_entries > most_entries:
+                    raise TooManyEntriesError
+                columns = cupy.empty(n_block, np.int32)
+                values = cupy.empty(n_block, product.dtype)
+                kernel("gather_rows.cu", "to_csr", **found.macros())(
+                    *block.arguments(),
+                    np.int64(block.begin),
+                    *block.entries(),
+                    offsets,
+                    columns,
+                    values,
+                    n_warps=block.n_rows,
+                )
+                pieces.append(tuple(map(results.take, (sizes, columns, values))))
         xp = cupy if self.output == "cupy" else np
         if not pieces:
             pieces = [(xp.zeros(0, np.int64), xp.zeros(0, np.int32), xp.zeros(0, product.dtype))]
         sizes, columns, values = (_joined(xp, arrays) for arrays in zip(*pieces, strict=True))
         kind = np.int32 if n_entries <= _INT32_MAX else np.int64
         offsets = xp.concatenate([xp.zeros(1, np.int64), xp.cumsum(sizes)]).astype(kind)
-        if xp is np:
-            matrix = csr_array((values, columns.astype(kind, copy=False), offsets), product.shape)
-        else:
-            if kind is np.int64:
-                raise MemoryError(
-                    f"P has {n_entries:,} nonzeros, more than a CuPy matrix can hold. Use "
-                    "iter_proximity() for one block of rows at a time."
-                )
-            sparse = import_module("cupyx.scipy.sparse")
-            matrix = sparse.csr_matrix((values, columns, offsets), product.shape)
+        if xp is cupy:
+            return _matrix_on_device(values, columns, offsets, product.shape)
+        matrix = csr_array((values, columns.astype(kind, copy=False), offsets), product.shape)
         matrix.has_canonical_format = matrix.has_sorted_indices = True
         return matrix
 
+    @in_tiles
     def dense(self, product: Product, on_progress: OnProgress | None = None) -> npt.NDArray[Any]:
         """Return P as a dense array, shape (m, n)."""
         cupy, found = load_cupy(), self._on_device(product)
-        xp = cupy if self.output == "cupy" else np
-        dense: npt.NDArray[Any] = xp.empty(product.shape, product.dtype)
-        for block in self._blocks(found, on_progress, dense=True):
-            rows = cupy.zeros((block.n_rows, product.shape[1]), product.dtype)
-            kernel("gather_rows.cu", "to_dense", **found.macros())(
-                *block.arguments(),
-                np.int64(block.begin),
-                *block.entries(),
-                np.int64(product.shape[1]),
-                rows,
-                n_warps=block.n_rows,
-            )
-            dense[block.begin : block.end] = self._returned(rows)
+        with self._results() as results:
+            dense: npt.NDArray[Any] = results.empty(product.shape, product.dtype)
+            for block in self._blocks(found, on_progress, dense=True):
+                results.wait()
+                rows = cupy.zeros((block.n_rows, product.shape[1]), product.dtype)
+                kernel("gather_rows.cu", "to_dense", **found.macros())(
+                    *block.arguments(),
+                    np.int64(block.begin),
+                    *block.entries(),
+                    np.int64(product.shape[1]),
+                    rows,
+                    n_warps=block.n_rows,
+                )
+                results.put(rows, dense[block.begin : block.end])
         return dense
 
+    @in_tiles
     def nearest(
         self,
         product: Product,
@@ -177,36 +196,67 @@ class GpuEngine:
         cupy, found = load_cupy(), self._on_device(product)
         similarity = cupy.empty((product.n_rows, k), product.dtype)
         samples = cupy.empty((product.n_rows, k), np.int64)
+        pieces = self._nearest(found, similarity, samples, on_progress, by_magnitude=by_magnitude)
+        if self.output == "cupy":
+            deque(pieces, maxlen=0)
+            return similarity, samples
+        outs = np.empty(similarity.shape, similarity.dtype), np.empty(samples.shape, np.int64)
+        with in_main_memory() as results:
+            for begin, end in pieces:
+                results.put(similarity[begin:end], outs[0][begin:end])
+                results.put(samples[begin:end], outs[1][begin:end])
+        return outs
+
+    def _nearest(
+        self,
+        found: DeviceProduct,
+        similarity: Any,
+        samples: Any,
+        on_progress: OnProgress | None,
+        *,
+        by_magnitude: bool,
+    ) -> Iterator[tuple[int, int]]:
+        """Write the nearest samples of consecutive rows, and yield where these begin and end."""
+        cupy, k, dtype = load_cupy(), similarity.shape[1], similarity.dtype
+        if k == 0:
+            return
+        # Several blocks, so that the results of one are copied while the next one is computed.
+        n_blocks = max(1, min(_MOST_PIECES, similarity.size // _ENTRIES_OF_PIECE))
+        most_rows = max(1, -(-found.shape[0] // n_blocks))
         few = k <= _FEW_NEIGHBORS
-        if few and k > 0 and found.has_large_leaves():
-            for end in found.nearest_by_planes(similarity, samples):
+        if few and found.has_large_leaves():
+            for begin, end in found.nearest_by_planes(similarity, samples, most_rows):
+                yield begin, end
                 if on_progress is not None:
                     on_progress(end)
-            return self._returned(similarity), self._returned(samples)
+            return
         n_keys = (
             max(2 * (k + 64), 256) if few else 256
         )  # of shared memory for a row, see nearest.cu
-        for block in self._blocks(found, on_progress):
+        for block in self._blocks(found, on_progress, most_rows=most_rows):
             kernel("nearest.cu", "nearest", **found.macros())(
                 *block.arguments(),
                 *block.entries(),
                 found.own,
                 np.int32(by_magnitude),
-                np.int32(product.shape[1]),
+                np.int32(found.shape[1]),
                 np.int32(k),
                 np.int32(few),
                 similarity,
                 samples,
                 n_warps=block.n_rows,
                 n_threads=128,
-                shared_bytes=4 * n_keys * product.dtype.itemsize,
+                shared_bytes=4 * n_keys * dtype.itemsize,
             )
-        if not few:  # entries are in the order of samples, and the sort is stable
-            order = cupy.argsort(-(cupy.abs(similarity) if by_magnitude else similarity), axis=1)
-            similarity = cupy.take_along_axis(similarity, order, axis=1)
-            samples = cupy.take_along_axis(samples, order, axis=1)
-        return self._returned(similarity), self._returned(samples)
+            if not few:  # entries are in the order of samples, and the sort is stable
+                here = slice(block.begin, block.end)
+                rank = cupy.abs(similarity[here]) if by_magnitude else similarity[here]
+                order = cupy.argsort(-rank, axis=1)
+                similarity[here] = cupy.take_along_axis(similarity[here], order, axis=1)
+                samples[here] = cupy.take_along_axis(samples[here], order, axis=1)
+            yield block.begin, block.end
 
+    @in_tiles
     def sums(
         self,
         product: Product,
@@ -228,6 +278,7 @@ class GpuEngine:
             )
         return self._returned(out)
 
+    @in_tiles
     def apply(self, product: Product, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Return Q Wᵀ @ values, shape (m, c), through the leaves."""
         cupy, found = load_cupy(), self._on_device(product)
@@ -265,11 +316,13 @@ class GpuEngine:
         )
         return self._returned(out)
 
+    @in_tiles
     def collisions(self, product: Product) -> npt.NDArray[np.int64]:
         """Return the leaf collisions of each row, shape (m,)."""
         counts = self._on_device(product).collisions()
         return load_cupy().asnumpy(counts.ravel())  # type: ignore[no-any-return]
 
+    @in_tiles
     def nonzeros(
         self, product: Product, on_progress: OnProgress | None = None
     ) -> npt.NDArray[np.int64]:
@@ -280,15 +333,29 @@ class GpuEngine:
             counts[block.begin : block.end] = cupy.asnumpy(block.row_sizes())
         return counts
 
+    def moved(self, found: Any) -> Any:
+        """Return a result in main memory where results are wanted."""
+        if self.output == "numpy":
+            return found
+        asarray = load_cupy().asarray
+        if isinstance(found, csr_array):
+            values, columns, offsets = map(asarray, (found.data, found.indices, found.indptr))
+            return _matrix_on_device(values, columns, offsets, found.shape)
+        return tuple(map(asarray, found)) if isinstance(found, tuple) else asarray(found)
+
     def _on_device(self, product: Product) -> DeviceProduct:
         with clear_memory_errors():
             return DeviceProduct(product, product.index.prepared(self))
 
+    def _results(self) -> Any:
+        """Return a context that collects results where they are wanted."""
+        return nullcontext(OnDevice()) if self.output == "cupy" else in_main_memory()
+
     def _blocks(
-        self, product: DeviceProduct, on_progress: OnProgress | None, *, dense: bool = False
-    ) -> Any:
+        self, product: DeviceProduct, on_progress: OnProgress | None, **options: Any
+    ) -> Iterator[Segments]:
         with clear_memory_errors():
-            for block in product.blocks(budget=self.max_bytes, dense=dense):
+            for block in product.blocks(budget=self.max_bytes, **options):
                 yield block
                 if on_progress is not None:
                     on_progress(block.end)
@@ -296,6 +363,17 @@ class GpuEngine:
     def _returned(self, array: Any) -> npt.NDArray[Any]:
         found: npt.NDArray[Any] = array if self.output == "cupy" else load_cupy().asnumpy(array)
         return found
+
+
+def _matrix_on_device(values: Any, columns: Any, offsets: Any, shape: tuple[int, int]) -> Any:
+    if offsets.dtype == np.int64:
+        raise MemoryError(
+            f"P has {len(values):,} nonzeros, more than a CuPy matrix can hold. Use "
+            "iter_proximity() for one block of rows at a time."
+        )
+    matrix = import_module("cupyx.scipy.sparse").csr_matrix((values, columns, offsets), shape)
+    matrix.has_canonical_format = matrix.has_sorted_indices = True
+    return matrix
 
 
 def _joined(xp: Any, arrays: tuple[Any, ...]) -> Any:

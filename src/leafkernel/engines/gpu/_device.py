@@ -94,8 +94,8 @@ def _module(file: str, macros: tuple[tuple[str, str], ...]) -> Any:
 class Kernel:
     """A kernel, compiled for the types of its arguments. Get it with :func:`kernel`."""
 
-    def __init__(self, function: Any) -> None:
-        self._function = function
+    def __init__(self, name: str, function: Any) -> None:
+        self.name, self._function = name, function
         self._shared_bytes = 48 * 1024  # allowed without asking
 
     def __call__(
@@ -144,7 +144,7 @@ def kernel(file: str, name: str, **macros: Any) -> Kernel:
 
 @cache
 def _kernel(file: str, name: str, macros: tuple[tuple[str, str], ...]) -> Kernel:
-    return Kernel(_module(file, macros).get_function(name))
+    return Kernel(name, _module(file, macros).get_function(name))
 
 
 _C_NAMES = {

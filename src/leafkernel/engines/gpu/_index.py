@@ -9,16 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from leafkernel.engines.gpu._device import attribute, c_name, kernel, load_cupy
+from leafkernel.engines.gpu._listing import list_members, narrow, padded
 from leafkernel.engines.gpu._query import DeviceQuery
-from leafkernel.engines.gpu._routing import known_on_device
 from leafkernel.leaf_index import LeafIndex
 
 #: Samples per part. A member of a leaf then takes two bytes.
 LARGEST_PART = 65_536
 #: Largest numbers of a leaf id type, which mark missing entries.
 _N_MARKS = 2
-#: Members that a kernel may read past the end of a list.
-_PADDING = 8
 _MOST_KEPT = 8
 
 
@@ -104,36 +102,31 @@ class DeviceIndex:
     def of(cls, index: LeafIndex, part_size: int | None = None) -> DeviceIndex:
         """Copy an index to the device."""
         cupy = load_cupy()
-        n, n_leaves = index.n_samples, len(index.offsets) - 1
+        n, rows = index.n_samples, index.rows
         part_size = part_size or default_part_size(n)
         n_parts = max(1, -(-n // part_size))
         sample_at = cupy.asarray(index.sample_at)
-        samples, leaf, weights = _entries(index, sample_at)
-        if leaf is None:  # in the order of leaves already
-            offsets = cupy.asarray(index.offsets)
-            if n_parts > 1:
-                leaf = cupy.searchsorted(offsets[1:], cupy.arange(len(samples)), side="right")
-        if leaf is not None:
-            key = samples // np.int32(part_size) * np.int64(n_leaves) + leaf
-            del leaf
-            counts = cupy.bincount(key, minlength=n_parts * n_leaves)
-            order = cupy.argsort(key)  # stable
-            del key
-            samples, weights = samples[order], None if weights is None else weights[order]
-            offsets = cupy.concatenate([cupy.zeros(1, np.int64), cupy.cumsum(counts)])
-        if len(samples) < np.iinfo(np.uint32).max:
-            offsets = offsets.astype(np.uint32)
+        if rows is not None and rows.incidence.offsets is None:
+            found = DeviceQuery.of(rows)
+            first = rows.incidence.coordinates.first
+            offsets, members, weights = list_members(
+                found.columns, found.weights, first, part_size, n_parts
+            )
+        else:
+            offsets, members, weights = _from_host(index, sample_at, part_size, n_parts)
         by_sample = None
         if index.by_place is not None:
             by_sample = cupy.empty(n)
             by_sample[sample_at] = cupy.asarray(index.by_place)
+        # Another thread may use the index on another stream.
+        cupy.cuda.get_current_stream().synchronize()
         return cls(
             n_samples=n,
-            n_leaves=n_leaves,
+            n_leaves=(len(offsets) - 1) // n_parts,
             n_parts=n_parts,
             part_size=part_size,
             list_offsets=offsets,
-            members=_padded((samples % np.int32(part_size)).astype(np.uint16)),
+            members=members,
             member_weights=weights,
             by_sample=by_sample,
             sample_at=sample_at,
@@ -259,26 +252,21 @@ class DeviceIndex:
         }
 
 
-def _entries(index: LeafIndex, sample_at: Any) -> tuple[Any, Any, Any]:
-    """Return the sample, the leaf and the weight of each member, on the device.
-
-    Leaves that are on the device already are not copied again. Otherwise the members come in the
-    order of leaves, and no leaves are returned.
-    """
-    cupy, rows = load_cupy(), index.rows
-    if rows is not None and known_on_device(rows.incidence.columns) is not None:
-        found = DeviceQuery.of(rows)
-        n_groups = found.columns.shape[1]
-        entry = cupy.flatnonzero(found.columns >= 0)
-        weights = None if found.weights is None else found.weights.ravel()[entry]
-        samples = (entry // n_groups).astype(np.int32)
-        return samples, found.columns.ravel()[entry], weights
+def _from_host(
+    index: LeafIndex, sample_at: Any, part_size: int, n_parts: int
+) -> tuple[Any, Any, Any]:
+    """Copy the lists of an index to the device, and split them into parts."""
+    cupy, n_leaves = load_cupy(), len(index.offsets) - 1
+    samples, offsets = sample_at[cupy.asarray(index.members)], cupy.asarray(index.offsets)
     weights = None if index.weights is None else cupy.asarray(index.weights)
-    return sample_at[cupy.asarray(index.members)], None, weights
-
-
-def _padded(members: Any) -> Any:
-    return load_cupy().concatenate([members, load_cupy().zeros(_PADDING, members.dtype)])
+    leaf = cupy.searchsorted(offsets[1:], cupy.arange(len(samples)), side="right")
+    key = samples // np.int32(part_size) * np.int64(n_leaves) + leaf
+    counts = cupy.bincount(key, minlength=n_parts * n_leaves)
+    order = cupy.argsort(key * np.int64(index.n_samples) + samples)
+    offsets = cupy.concatenate([cupy.zeros(1, np.int64), cupy.cumsum(counts)])
+    members = (samples[order] % np.int32(part_size)).astype(np.uint16)
+    weights = None if weights is None else weights[order]
+    return narrow(offsets, len(members)), padded(members), weights
 
 
 def default_part_size(n_samples: int) -> int:

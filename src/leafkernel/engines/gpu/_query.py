@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from leafkernel.engines.gpu._device import load_cupy
-from leafkernel.engines.gpu._routing import known_on_device
+from leafkernel.engines.gpu._uploads import upload
 from leafkernel.incidence import WeighedRows
 
 
@@ -48,13 +48,16 @@ class DeviceQuery:
         return found
 
     @classmethod
+    def is_kept(cls, query: WeighedRows) -> bool:
+        """Return whether rows were copied to the device."""
+        return load_cupy().cuda.Device().id in vars(query).get("_on_device", {})
+
+    @classmethod
     def _copy(cls, cupy: Any, query: WeighedRows) -> DeviceQuery:
         incidence = query.incidence
-        columns, weights = known_on_device(incidence.columns), None
-        if columns is None:
-            columns = cupy.asarray(incidence.columns)
+        columns, weights = upload(incidence.columns), None
         if query.weights is not None:
-            weights = cupy.asarray(query.weights)
+            weights = upload(query.weights)
             columns = cupy.where(weights != 0, columns, columns.dtype.type(-1))
         elif query.present is not None:
             is_there = cupy.asarray(query.present) != 0

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from leafkernel.engines.gpu._device import c_name, kernel, load_cupy
+from leafkernel.engines.gpu._device import c_name, kernel, load_cupy, usable_bytes
+from leafkernel.engines.gpu._results import in_main_memory
+from leafkernel.engines.gpu._uploads import remember
 from leafkernel.forests import RouteTable
 from leafkernel.weighting import leaf_id_type
 
 # With fewer leaves to find, copies take longer than routing on the CPU.
 _FEW = 1 << 18
 _ROWS_PER_BLOCK = 256
-
-#: The leaves that were found last, in main memory (a weak reference) and on the device.
-_LAST: list[tuple[Any, Any]] = []
 
 
 def route(table: RouteTable, X: Any) -> npt.NDArray[Any] | None:
@@ -26,34 +24,39 @@ def route(table: RouteTable, X: Any) -> npt.NDArray[Any] | None:
     X is a float32 array, in main memory or on the device. The result is None if the samples are so
     few that the CPU is faster.
     """
-    cupy, n_trees = load_cupy(), len(table.leaf_offsets) - 1
+    n_trees = len(table.leaf_offsets) - 1
     if X.shape[0] * n_trees < _FEW and isinstance(X, np.ndarray):
         return None
     kind = np.dtype(leaf_id_type(int(table.leaf_offsets[-1])))
-    leaves = cupy.empty((X.shape[0], n_trees), kind)
-    if X.shape[0]:
-        _route(cupy, table, cupy.ascontiguousarray(cupy.asarray(X)), leaves)
-    found: npt.NDArray[Any] = cupy.asnumpy(leaves)
-    _LAST[:] = [(weakref.ref(found, lambda _: _LAST.clear()), leaves)]
+    room, of_row = usable_bytes(), X.shape[1] * 4 + n_trees * kind.itemsize
+    if X.shape[0] * of_row > room:
+        return _route_in_blocks(table, X, n_trees, kind, max(1, room // (3 * of_row)))
+    leaves = _route(table, X, n_trees, kind)
+    with in_main_memory() as results:
+        found: npt.NDArray[Any] = results.take(leaves)
+    remember(found, leaves)
     return found
 
 
-def known_on_device(columns: npt.NDArray[Any]) -> Any:
-    """Return leaves on the device if they are those that were found last, else None."""
-    for reference, leaves in _LAST:
-        found = reference()
-        if found is not None and _same_memory(found, columns):
-            return leaves
-    return None
+def _route_in_blocks(
+    table: RouteTable, X: Any, n_trees: int, kind: np.dtype[Any], n_rows: int
+) -> npt.NDArray[Any]:
+    """Route samples that do not fit on the device together."""
+    found = np.empty((X.shape[0], n_trees), kind)
+    with in_main_memory() as results:
+        for begin in range(0, X.shape[0], n_rows):
+            rows = slice(begin, begin + n_rows)
+            leaves = _route(table, X[rows], n_trees, kind)
+            results.wait()  # for the block before
+            results.put(leaves, found[rows])
+    return found
 
 
-def _same_memory(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
-    same_kind = a.shape == b.shape and a.dtype == b.dtype and a.strides == b.strides
-    return same_kind and a.ctypes.data == b.ctypes.data
-
-
-def _route(cupy: Any, table: RouteTable, X: Any, leaves: Any) -> None:
-    packed = table.packed
+def _route(table: RouteTable, X: Any, n_trees: int, kind: np.dtype[Any]) -> Any:
+    """Return the leaf of each sample in each tree, on the device."""
+    cupy, packed = load_cupy(), table.packed
+    X = cupy.ascontiguousarray(cupy.asarray(X))
+    leaves = cupy.empty((X.shape[0], n_trees), kind)
     kept = vars(table).setdefault("_on_device", {})
     device = cupy.cuda.Device().id
     if device not in kept:
@@ -65,7 +68,9 @@ def _route(cupy: Any, table: RouteTable, X: Any, leaves: Any) -> None:
             packed.leaf_offsets,
         )
         kept[device] = tuple(map(cupy.asarray, arrays))
-    n_rows, n_trees = leaves.shape
+    n_rows = X.shape[0]
+    if not n_rows:
+        return leaves
     kernel("route.cu", "route", Column=c_name(leaves.dtype))(
         *kept[device],
         np.int32(n_trees),
@@ -77,3 +82,4 @@ def _route(cupy: Any, table: RouteTable, X: Any, leaves: Any) -> None:
         n_blocks=n_trees * -(-n_rows // _ROWS_PER_BLOCK),
         n_threads=_ROWS_PER_BLOCK,
     )
+    return leaves

@@ -151,7 +151,9 @@ class DeviceProduct:
         )
         return counts
 
-    def blocks(self, *, budget: int | None = None, dense: bool = False) -> Iterator[Segments]:
+    def blocks(
+        self, *, budget: int | None = None, dense: bool = False, most_rows: int | None = None
+    ) -> Iterator[Segments]:
         """Yield the entries of consecutive rows, block by block.
 
         If ``dense``, a block also leaves room for its rows as a dense array.
@@ -164,15 +166,18 @@ class DeviceProduct:
         n_all = int(bounds.sum()) + (math.prod(self.shape) if dense else 0)
         room = budget or usable_bytes()
         most = min(room // (2 * entry_bytes), _MOST_COLLISIONS)
-        if n_all <= most:
+        most_rows = most_rows or n_rows
+        if n_all <= most and n_rows <= most_rows:
             if n_rows:
                 yield self._block(0, n_rows, bounds, counter_bits, parts)
             return
+        most //= 2  # the block before is still there
         of_row = bounds.sum(axis=1) + (self.shape[1] if dense else 0)
         ends = cupy.asnumpy(cupy.cumsum(of_row))
         begin, done = 0, 0
         while begin < n_rows:
             end = max(int(np.searchsorted(ends, done + most, side="right")), begin + 1)
+            end = min(end, begin + most_rows)
             needed = int(ends[end - 1] - done) * entry_bytes
             if needed > room:
                 raise MemoryError(
@@ -185,9 +190,7 @@ class DeviceProduct:
 
     def _block(self, begin: int, end: int, bounds: Any, counter_bits: int, parts: int) -> Segments:
         cupy, index = load_cupy(), self.index
-        rows = self.order
-        if end - begin < self.shape[0]:
-            rows = rows[(rows >= begin) & (rows < end)]
+        rows = self._rows_between(begin, end)
         n_chunks = bounds.shape[1]
         sizes = bounds[rows].ravel()
         ends = cupy.cumsum(sizes)
@@ -297,8 +300,10 @@ class DeviceProduct:
             return False
         return index.leaf_share() > _LARGE_LEAF
 
-    def nearest_by_planes(self, similarity: Any, samples: Any) -> Iterator[int]:
-        """Write the nearest samples of each row, and yield the number of finished rows."""
+    def nearest_by_planes(
+        self, similarity: Any, samples: Any, most_rows: int
+    ) -> Iterator[tuple[int, int]]:
+        """Write the nearest samples of consecutive rows, and yield where these begin and end."""
         k = similarity.shape[1]
         bitmaps = self.index.bitmaps()
         n_planes = max(4, self.longest.bit_length())
@@ -306,8 +311,10 @@ class DeviceProduct:
             "nearest_by_planes.cu", "nearest_by_planes", N_PLANES=n_planes, **self.macros()
         )
         n_visits = -(-self.longest // 8) * 8
-        for begin in range(0, self.shape[0], _ROWS_BY_PLANES):
-            rows = self.order[begin : begin + _ROWS_BY_PLANES]
+        step = min(most_rows, _ROWS_BY_PLANES)
+        for begin in range(0, self.shape[0], step):
+            end = min(begin + step, self.shape[0])
+            rows = self._rows_between(begin, end)
             find(
                 self.columns,
                 np.int32(self.n_groups),
@@ -326,7 +333,12 @@ class DeviceProduct:
                 shared_bytes=4 * (n_visits + 6 * k),
             )
             load_cupy().cuda.get_current_stream().synchronize()
-            yield begin + len(rows)
+            yield begin, end
+
+    def _rows_between(self, begin: int, end: int) -> Any:
+        """Return rows in the order in which to compute them, on the device."""
+        rows = self.order
+        return rows if end - begin == self.shape[0] else rows[(rows >= begin) & (rows < end)]
 
     def _counters(self) -> tuple[int, int]:
         """Return the bits of a counter, or 0, and the number of parts in a chunk."""

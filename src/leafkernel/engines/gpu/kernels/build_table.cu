@@ -1,19 +1,6 @@
 // Stores the leaves of each reference sample in a row, given the members of each leaf. One warp per leaf.
 #include "views.cuh"
 
-__device__ inline int group_of(Offset leaf, const Offset* first_leaf, int n_groups) {
-    int low = 0, high = n_groups - 1;
-    while (low < high) {
-        const int middle = (low + high + 1) / 2;
-        if (first_leaf[middle] <= leaf) {
-            low = middle;
-        } else {
-            high = middle - 1;
-        }
-    }
-    return low;
-}
-
 template <class Visit>
 __device__ void each_member(const ListOffset* list_offsets, const Member* members, Offset n_leaves,
                             int n_parts, int part_size, const Offset* first_leaf, int n_groups,

@@ -103,3 +103,17 @@ __device__ inline int sum_of_lower_lanes(int n, int& total) {
     total = __shfl_sync(all_lanes, sum, lanes_of_warp - 1);
     return sum - n;
 }
+
+// Returns the group of a leaf.
+__device__ inline int group_of(Offset leaf, const Offset* first_leaf, int n_groups) {
+    int low = 0, high = n_groups - 1;
+    while (low < high) {
+        const int middle = (low + high + 1) / 2;
+        if (first_leaf[middle] <= leaf) {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    return low;
+}
