@@ -123,8 +123,8 @@ class ProximityTask(FittedRepr):
         if is_fitted(proximity):
             proximity = Inside.of(proximity).prox  # a copy, because the user may fit it again
             check_same_samples(proximity, X)
-        else:
-            proximity = self._fitted(proximity, X, y, sample_weight)
+        else:  # with results in main memory
+            proximity = Inside.of(self._fitted(proximity, X, y, sample_weight)).prox
         check_columns(self, X, reset=True)
         return proximity
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from leafkernel._optional import require
 from leafkernel._validation import count_threads
 from leafkernel.proximity import ForestProximity
+from leafkernel.tasks.embedding._cuml_umap import find_cuml_umap
 
 Array = npt.NDArray[Any]
 
@@ -134,7 +135,7 @@ def _weighted_median(points: Array, weights: Array) -> Array:
 
 
 class UmapOfNeighbors(_OfNeighbors):
-    """UMAP on the exact graph of nearest neighbors."""
+    """UMAP on the exact graph of nearest neighbors, with cuML if the engine is the GPU."""
 
     def __init__(
         self,
@@ -144,15 +145,17 @@ class UmapOfNeighbors(_OfNeighbors):
         parameters: dict[str, Any],
     ) -> None:
         super().__init__(prox, n_neighbors)
-        umap = _require("umap")
-        distances, rows = _neighbors_and_itself(prox, self.n_neighbors)
-        n_entries = rows.shape[1]
         if start is not None:
             parameters = {"init": _spread(start, 10.0), **parameters}
+        with _their_warnings_hidden():
+            on_gpu = find_cuml_umap(prox.engine, parameters)
+        make = _require("umap").UMAP if on_gpu is None else on_gpu
+        distances, rows = _neighbors_and_itself(prox, self.n_neighbors)
+        n_entries = rows.shape[1]
         # UMAP uses only the precomputed graph, so the samples themselves do not matter.
         stand_in = np.zeros((len(rows), 1), dtype=np.float32)
         with _their_warnings_hidden():
-            model = umap.UMAP(
+            model = make(
                 **{"n_neighbors": n_entries, "precomputed_knn": (rows, distances), **parameters}
             )
             self.coordinates = np.asarray(model.fit_transform(stand_in))

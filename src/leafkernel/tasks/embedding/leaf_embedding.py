@@ -83,8 +83,8 @@ class LeafEmbedding(Embedding):
         Number of threads; -1 uses all cores. Ignored if ``proximity`` is a
         ``ForestProximity``, which has its own ``n_jobs``.
     random_state : int or RandomState, default=None
-        Seed of the default forest and of the method. With a seed, UMAP runs on a single thread and
-        is slower.
+        Seed of the default forest and of the method. With a seed, UMAP is slower: umap-learn then
+        runs on a single thread, and cuML with less parallelism.
 
     Attributes
     ----------
@@ -109,6 +109,10 @@ class LeafEmbedding(Embedding):
     With ``source="pca"``, "umap" starts from UMAP's spectral layout for up to 100,000 samples. For
     more samples, where this may take hours, and with ``source="kernel"``, it starts from the
     leading principal components. Use ``init`` in ``parameters`` to change this.
+
+    With ``source="kernel"`` and a proximity with ``engine="gpu"``, "umap" runs on the GPU if cuML
+    26.02 or later is installed. If ``parameters`` has a name or value that cuML lacks or treats
+    differently, such as ``densmap`` or ``local_connectivity``, umap-learn is used.
 
     Examples
     --------
