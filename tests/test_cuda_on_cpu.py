@@ -57,6 +57,17 @@ def test_a_missing_barrier_changes_the_result(cupy, sync):
     assert is_right == (sync == "__syncthreads()")
 
 
+def test_kernels_are_compiled_by_nvidias_compiler_too(cupy):
+    if cupy._compiler.nvrtc() is None:
+        pytest.skip("needs NVIDIA's compiler: pip install nvidia-cuda-nvrtc")
+    code = """
+        int of_host() { return 1; }
+        extern "C" __global__ void fill(int* out) { out[0] = of_host(); }
+    """
+    with pytest.raises(RuntimeError, match="of_host"):
+        compiled(cupy, code, "fill")
+
+
 def test_lanes(cupy):
     arrays = [cupy.zeros(64, np.int32) for _ in range(3)]
     compiled(cupy, LANES, "of_lanes")((1,), (64,), tuple(arrays))

@@ -3,6 +3,7 @@
 import ctypes
 import functools
 import hashlib
+import importlib.util
 import os
 import re
 import shutil
@@ -66,6 +67,37 @@ def _emulator():
     return library
 
 
+@functools.cache
+def nvrtc():
+    """Return NVIDIA's compiler, or None if it is not installed."""
+    spec = importlib.util.find_spec("nvidia")
+    for folder in [] if spec is None else spec.submodule_search_locations:
+        for path in sorted(Path(folder).glob("*/lib/libnvrtc.so.*")):
+            return ctypes.CDLL(str(path))
+    return None
+
+
+def _check_with_nvrtc(code, options):
+    """Compile a source with NVIDIA's compiler, for the oldest supported device."""
+    options = [*options, "-arch=compute_80", "-w"]
+    parts = "\0".join(["nvrtc", code, *options])
+    known = _CACHE / hashlib.sha256(parts.encode()).hexdigest()[:24]
+    library = nvrtc()
+    if library is None or known.exists():
+        return
+    program, size = ctypes.c_void_p(), ctypes.c_size_t()
+    library.nvrtcCreateProgram(ctypes.byref(program), code.encode(), b"kernel.cu", 0, None, None)
+    passed = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
+    failed = library.nvrtcCompileProgram(program, len(options), passed)
+    library.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+    log = ctypes.create_string_buffer(size.value)
+    library.nvrtcGetProgramLog(program, log)
+    library.nvrtcDestroyProgram(ctypes.byref(program))
+    if failed:
+        raise RuntimeError(log.value.decode())
+    known.touch()
+
+
 def seed(number):
     """Choose the order in which threads run."""
     _emulator().emulator_seed(number)
@@ -76,6 +108,7 @@ class RawModule:
 
     def __init__(self, *, code, options=()):
         _emulator()
+        _check_with_nvrtc(code, options)
         names = re.findall(
             r'extern "C" __global__ void (?:__launch_bounds__\([^)]*\) )?(\w+)', code
         )

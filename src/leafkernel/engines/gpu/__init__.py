@@ -26,7 +26,8 @@ from leafkernel.engines.gpu._index import DeviceIndex
 from leafkernel.engines.gpu._listing import count_leaves
 from leafkernel.engines.gpu._results import OnDevice, in_main_memory
 from leafkernel.engines.gpu._routing import route
-from leafkernel.engines.gpu._rows import DeviceProduct, Segments
+from leafkernel.engines.gpu._rows import DeviceProduct
+from leafkernel.engines.gpu._segments import Segments
 from leafkernel.engines.gpu._tiles import Tiles, in_tiles
 from leafkernel.engines.native import NO_LIMIT, TooManyEntriesError
 from leafkernel.forests import RouteTable
@@ -129,34 +130,25 @@ class GpuEngine:
     ) -> csr_array:
         """Return P, shape (m, n). A CuPy matrix if ``output="cupy"``."""
         cupy, found = load_cupy(), self._on_device(product)
-        pieces, n_entries = [], 0
+        pieces: list[tuple[Any, ...]] = []
+        n_entries = 0
         with self._results() as results:
             for block in self._blocks(found, on_progress):
                 results.wait()  # the block before was copied while this one was computed
-                sizes = block.row_sizes()
-                offsets = cupy.concatenate([cupy.zeros(1, np.int64), cupy.cumsum(sizes)])
-                n_block = int(offsets[-1])
-                n_entries += n_block
-                if n_entries > most_entries:
+                gathered = block.to_csr(most_entries - n_entries)
+                if gathered is None:
                     raise TooManyEntriesError
-                columns = cupy.empty(n_block, np.int32)
-                values = cupy.empty(n_block, product.dtype)
-                kernel("gather_rows.cu", "to_csr", **found.macros())(
-                    *block.arguments(),
-                    np.int64(block.begin),
-                    *block.entries(),
-                    offsets,
-                    columns,
-                    values,
-                    n_warps=block.n_rows,
-                )
-                pieces.append(tuple(map(results.take, (sizes, columns, values))))
+                offsets, columns, values = gathered
+                if pieces:
+                    offsets = offsets[1:] + n_entries
+                n_entries += len(columns)
+                pieces.append(tuple(map(results.take, (offsets, columns, values))))
         xp = cupy if self.output == "cupy" else np
         if not pieces:
-            pieces = [(xp.zeros(0, np.int64), xp.zeros(0, np.int32), xp.zeros(0, product.dtype))]
-        sizes, columns, values = (_joined(xp, arrays) for arrays in zip(*pieces, strict=True))
+            pieces = [(xp.zeros(1, np.int64), xp.zeros(0, np.int32), xp.zeros(0, product.dtype))]
+        offsets, columns, values = (_joined(xp, arrays) for arrays in zip(*pieces, strict=True))
         kind = np.int32 if n_entries <= _INT32_MAX else np.int64
-        offsets = xp.concatenate([xp.zeros(1, np.int64), xp.cumsum(sizes)]).astype(kind)
+        offsets = offsets.astype(kind)
         if xp is cupy:
             return _matrix_on_device(values, columns, offsets, product.shape)
         matrix = csr_array((values, columns.astype(kind, copy=False), offsets), product.shape)
@@ -166,21 +158,12 @@ class GpuEngine:
     @in_tiles
     def dense(self, product: Product, on_progress: OnProgress | None = None) -> npt.NDArray[Any]:
         """Return P as a dense array, shape (m, n)."""
-        cupy, found = load_cupy(), self._on_device(product)
+        found = self._on_device(product)
         with self._results() as results:
             dense: npt.NDArray[Any] = results.empty(product.shape, product.dtype)
             for block in self._blocks(found, on_progress, dense=True):
                 results.wait()
-                rows = cupy.zeros((block.n_rows, product.shape[1]), product.dtype)
-                kernel("gather_rows.cu", "to_dense", **found.macros())(
-                    *block.arguments(),
-                    np.int64(block.begin),
-                    *block.entries(),
-                    np.int64(product.shape[1]),
-                    rows,
-                    n_warps=block.n_rows,
-                )
-                results.put(rows, dense[block.begin : block.end])
+                results.put(block.to_dense(product.shape[1]), dense[block.begin : block.end])
         return dense
 
     @in_tiles
@@ -234,7 +217,7 @@ class GpuEngine:
             max(2 * (k + 64), 256) if few else 256
         )  # of shared memory for a row, see nearest.cu
         for block in self._blocks(found, on_progress, most_rows=most_rows):
-            kernel("nearest.cu", "nearest", **found.macros())(
+            kernel("nearest.cu", "nearest", **found.macros)(
                 *block.arguments(),
                 *block.entries(),
                 found.own,
@@ -268,14 +251,7 @@ class GpuEngine:
         dense = cupy.ascontiguousarray(cupy.asarray(values))
         out = cupy.empty((product.n_rows, dense.shape[1]))
         for block in self._blocks(found, on_progress):
-            kernel("gather_rows.cu", "times_dense", **found.macros())(
-                *block.arguments(),
-                *block.entries(),
-                dense,
-                np.int32(dense.shape[1]),
-                out,
-                n_warps=block.n_rows,
-            )
+            block.times_dense(dense, out)
         return self._returned(out)
 
     @in_tiles
@@ -286,7 +262,7 @@ class GpuEngine:
         dense = cupy.ascontiguousarray(cupy.asarray(values))
         n_columns = np.int32(dense.shape[1])
         of_leaf = cupy.empty((index.n_leaves, dense.shape[1]), product.dtype)
-        kernel("apply.cu", "sum_leaves", **found.macros())(
+        kernel("apply.cu", "sum_leaves", **found.macros)(
             index.list_offsets,
             index.members,
             index.member_weights,
@@ -301,7 +277,7 @@ class GpuEngine:
             n_warps=index.n_leaves,
         )
         out = cupy.empty((product.n_rows, dense.shape[1]))
-        kernel("apply.cu", "sum_rows", **found.macros())(
+        kernel("apply.cu", "sum_rows", **found.macros)(
             found.columns,
             found.offsets,
             np.int32(found.n_groups),

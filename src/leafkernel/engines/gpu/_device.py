@@ -138,7 +138,12 @@ def kernel(file: str, name: str, **macros: Any) -> Kernel:
     Kernel
         The kernel, compiled at first use.
     """
-    used = {key: str(value) for key, value in macros.items() if key in _source(file)}
+    return _variant(file, name, tuple(macros.items()))
+
+
+@cache
+def _variant(file: str, name: str, macros: tuple[tuple[str, Any], ...]) -> Kernel:
+    used = {key: str(value) for key, value in macros if key in _source(file)}
     return _kernel(file, name, tuple(sorted({**_UNUSED, **used}.items())))
 
 
@@ -162,6 +167,14 @@ _C_NAMES = {
 def c_name(dtype: Any) -> str:
     """Return the name of a NumPy type in the kernels."""
     return _C_NAMES[np.dtype(dtype).name]
+
+
+def offsets_of(sizes: Any) -> Any:
+    """Return where items of these sizes begin, and the end of the last one, as int64."""
+    cupy = load_cupy()
+    offsets = cupy.zeros(sizes.size + 1, np.int64)
+    cupy.cumsum(sizes.ravel(), dtype=np.int64, out=offsets[1:])
+    return offsets
 
 
 @contextmanager

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from leafkernel.engines.gpu._device import attribute, c_name, kernel, load_cupy
+from leafkernel.engines.gpu._device import attribute, c_name, kernel, load_cupy, offsets_of
 from leafkernel.engines.gpu._listing import list_members, narrow, padded
 from leafkernel.engines.gpu._query import DeviceQuery
 from leafkernel.leaf_index import LeafIndex
@@ -92,7 +93,7 @@ class DeviceIndex:
     member_weights: Any
     by_sample: Any
     sample_at: Any
-    _kept: dict[int, tuple[npt.NDArray[Any], Any]] = field(default_factory=dict)
+    _kept: dict[tuple[Any, ...], tuple[npt.NDArray[Any], Any]] = field(default_factory=dict)
     _table: tuple[LeafTable | None] | None = None
     _ragged: RaggedRows | None = None
     _bitmaps: Any = None
@@ -114,13 +115,7 @@ class DeviceIndex:
             )
         else:
             offsets, members, weights = _from_host(index, sample_at, part_size, n_parts)
-        by_sample = None
-        if index.by_place is not None:
-            by_sample = cupy.empty(n)
-            by_sample[sample_at] = cupy.asarray(index.by_place)
-        # Another thread may use the index on another stream.
-        cupy.cuda.get_current_stream().synchronize()
-        return cls(
+        made = cls(
             n_samples=n,
             n_leaves=(len(offsets) - 1) // n_parts,
             n_parts=n_parts,
@@ -128,23 +123,46 @@ class DeviceIndex:
             list_offsets=offsets,
             members=members,
             member_weights=weights,
-            by_sample=by_sample,
+            by_sample=None,
             sample_at=sample_at,
         )
+        if index.by_place is not None:
+            made.by_sample = made.in_sample_order(cupy.asarray(index.by_place))
+        # Another thread may use the index on another stream.
+        cupy.cuda.get_current_stream().synchronize()
+        return made
 
-    def upload(self, array: npt.NDArray[Any] | None) -> Any:
-        """Return an array on the device. Arrays that were used last are kept there.
+    def upload(
+        self, array: npt.NDArray[Any] | None, convert: Callable[[Any], Any] | None = None
+    ) -> Any:
+        """Return an array on the device, converted. Those that were used last are kept there.
 
         The array must not change.
         """
         if array is None:
             return None
-        if id(array) not in self._kept:
-            while len(self._kept) >= _MOST_KEPT:
-                self._kept.pop(next(iter(self._kept)))
-            # The array is kept too, so that no other array gets its id.
-            self._kept[id(array)] = array, load_cupy().asarray(array)
-        return self._kept[id(array)][1]
+        name = None if convert is None else convert.__name__
+        key = array.ctypes.data, array.shape, array.strides, array.dtype.str, name
+        # Removed and added again, so that the array that was used longest ago is the first.
+        kept = self._kept.pop(key, None)
+        if kept is None:
+            found = load_cupy().asarray(array)
+            # The array is kept too, so that no other array gets its memory.
+            kept = array, found if convert is None else convert(found)
+        self._kept[key] = kept
+        for old in [*self._kept][:-_MOST_KEPT]:
+            self._kept.pop(old, None)
+        return kept[1]
+
+    def samples_at(self, places: Any) -> Any:
+        """Return the samples at places, as int32. Negative places stay -1."""
+        return load_cupy().where(places < 0, np.int32(-1), self.sample_at[places])
+
+    def in_sample_order(self, by_place: Any) -> Any:
+        """Return values in the order of samples, given those in the order of places."""
+        found = load_cupy().empty_like(by_place)
+        found[self.sample_at] = by_place
+        return found
 
     def table(self, first: npt.NDArray[np.int64]) -> LeafTable | None:
         """Return the leaves of each sample, given the first leaf of each group. It is made once.
@@ -239,8 +257,7 @@ class DeviceIndex:
         order = cupy.lexsort(cupy.stack([leaf, samples]))
         counts = cupy.bincount(samples, minlength=self.n_samples)
         weights = None if self.member_weights is None else self.member_weights[order]
-        offsets = cupy.concatenate([cupy.zeros(1, np.int64), cupy.cumsum(counts)])
-        return RaggedRows(offsets, leaf[order], weights)
+        return RaggedRows(offsets_of(counts), leaf[order], weights)
 
     def macros(self) -> dict[str, Any]:
         """Return the macros for kernels that read the lists."""
@@ -263,10 +280,9 @@ def _from_host(
     key = samples // np.int32(part_size) * np.int64(n_leaves) + leaf
     counts = cupy.bincount(key, minlength=n_parts * n_leaves)
     order = cupy.argsort(key * np.int64(index.n_samples) + samples)
-    offsets = cupy.concatenate([cupy.zeros(1, np.int64), cupy.cumsum(counts)])
     members = (samples[order] % np.int32(part_size)).astype(np.uint16)
     weights = None if weights is None else weights[order]
-    return narrow(offsets, len(members)), padded(members), weights
+    return narrow(offsets_of(counts), len(members)), padded(members), weights
 
 
 def default_part_size(n_samples: int) -> int:

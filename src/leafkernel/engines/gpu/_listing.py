@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from leafkernel.engines.gpu._device import attribute, c_name, kernel, load_cupy
+from leafkernel.engines.gpu._device import attribute, c_name, kernel, load_cupy, offsets_of
 from leafkernel.engines.gpu._uploads import known_on_device, remember
 from leafkernel.incidence import WeighedRows
 
@@ -50,9 +50,7 @@ def list_members(
     kernel("list_members.cu", "count_members", **macros)(
         *entries, *sizes, counts, n_blocks=n_blocks
     )
-    offsets = cupy.empty(n_lists + 1, np.int64)
-    offsets[:1] = 0
-    offsets[1:] = cupy.cumsum(counts, dtype=np.int64)
+    offsets = offsets_of(counts)
     n_members = int(offsets[-1])
     offsets = narrow(offsets, n_members)
     macros["ListOffset"] = c_name(offsets.dtype)

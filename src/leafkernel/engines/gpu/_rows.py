@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from leafkernel._memory import format_bytes
-from leafkernel.engines.gpu._device import attribute, c_name, kernel, load_cupy, usable_bytes
+from leafkernel.engines.gpu._device import (
+    attribute,
+    c_name,
+    kernel,
+    load_cupy,
+    offsets_of,
+    usable_bytes,
+)
 from leafkernel.engines.gpu._index import DeviceIndex
 from leafkernel.engines.gpu._query import DeviceQuery
+from leafkernel.engines.gpu._segments import Segments
 from leafkernel.product import Product
 
 #: Blocks take milliseconds, so that Ctrl-C and progress work between them.
@@ -35,57 +42,8 @@ _SMALLEST_SCALE = 1e-30
 _INT32_MAX = np.iinfo(np.int32).max
 
 
-@dataclass(frozen=True)
-class Segments:
-    """The entries of a block of rows: one segment for each row and chunk of samples.
-
-    Attributes
-    ----------
-    begin, end : int
-        The rows of the block.
-    rows : cupy.ndarray of int32
-        The rows, in the order of their segments.
-    starts, sizes : cupy.ndarray of shape (n_rows * n_chunks,)
-        Position and size of each segment.
-    columns, values : cupy.ndarray
-        Samples and proximities. There are gaps between segments.
-    n_chunks : int
-        Segments per row.
-    """
-
-    begin: int
-    end: int
-    rows: Any
-    starts: Any
-    sizes: Any
-    columns: Any
-    values: Any
-    n_chunks: int
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self.end - self.begin
-
-    def row_sizes(self) -> Any:
-        """Return the number of entries of each row, in the order of rows."""
-        cupy = load_cupy()
-        of_place = self.sizes.reshape(-1, self.n_chunks).sum(axis=1, dtype=np.int64)
-        sizes = cupy.empty_like(of_place)
-        sizes[self.rows - self.begin] = of_place
-        return sizes
-
-    def arguments(self) -> tuple[Any, ...]:
-        """Return the arguments of the kernels that read segments."""
-        return np.int64(self.n_rows), np.int32(self.n_chunks), self.rows
-
-    def entries(self) -> tuple[Any, ...]:
-        """Return the arrays of the entries."""
-        return self.starts, self.sizes, self.columns, self.values
-
-
 class DeviceProduct:
-    """A product on the device.
+    """A product on the device. ``macros`` are those of kernels for its types.
 
     Parameters
     ----------
@@ -96,7 +54,6 @@ class DeviceProduct:
     """
 
     def __init__(self, product: Product, index: DeviceIndex) -> None:
-        cupy = load_cupy()
         self.index, self.dtype, self.shape = index, product.dtype, product.shape
         query = DeviceQuery.of(product.query)
         self.columns, self.offsets = query.columns, query.offsets
@@ -106,17 +63,20 @@ class DeviceProduct:
         self.longest = query.longest
         self.by_leaf = index.upload(product.by_leaf)
         self.scale = np.float64(product.scale)
-        self.order = index.upload(product.row_order).astype(np.int32)
-        self.own = self.reference_oob = None
-        if product.own is not None:
-            own = cupy.asarray(product.own)
-            self.own = cupy.where(own < 0, np.int32(-1), index.sample_at[own])
+        self.order = index.upload(product.row_order, _as_row_ids)
+        self.own = index.upload(product.own, index.samples_at)
         self.diagonal = index.upload(product.diagonal)
         self.query_oob = index.upload(product.query_oob)
-        if product.reference_oob is not None:
-            by_place = index.upload(product.reference_oob)
-            self.reference_oob = cupy.empty_like(by_place)
-            self.reference_oob[index.sample_at] = by_place
+        self.reference_oob = index.upload(product.reference_oob, index.in_sample_order)
+        weights = self.weights
+        self.macros = {
+            "Value": c_name(self.dtype),
+            "VALUE_BYTES": self.dtype.itemsize,
+            "Column": c_name(self.columns.dtype),
+            "QUERY_WEIGHTS": int(weights is not None),
+            "QueryWeight": "float" if weights is None else c_name(weights.dtype),
+            **index.macros(),
+        }
 
     @property
     def sums_are_counts(self) -> bool:
@@ -124,20 +84,23 @@ class DeviceProduct:
         has_weights = self.weights is not None or self.index.member_weights is not None
         return not has_weights and self.by_leaf is None
 
-    def collisions(self, *, bound: bool = False, chunk_parts: int | None = None) -> Any:
-        """Return the leaf collisions of each row and chunk, shape (m, n_chunks), on the device.
+    def collisions(
+        self, rows: Any = None, *, bound: bool = False, chunk_parts: int | None = None
+    ) -> Any:
+        """Return the leaf collisions of rows in each chunk, on the device.
 
-        If ``bound``, return an upper bound on the entries instead.
+        ``rows`` are row numbers on the device, or None for all rows. If ``bound``, return an upper
+        bound on the entries instead. The shape is (n_rows, n_chunks).
         """
         cupy, index = load_cupy(), self.index
         parts = chunk_parts or index.n_parts
         n_chunks = -(-index.n_parts // parts)
-        n_rows = self.shape[0]
+        n_rows = self.shape[0] if rows is None else len(rows)
         counts = cupy.empty((n_rows, n_chunks), np.int64)
         most = parts * index.part_size if bound else np.iinfo(np.int64).max
-        kernel("collisions.cu", "count_collisions", **self.macros())(
+        kernel("collisions.cu", "count_collisions", **self.macros)(
             *self._query_arguments(),
-            None,
+            rows,
             np.int64(n_rows),
             index.list_offsets,
             np.int64(index.n_leaves),
@@ -158,22 +121,22 @@ class DeviceProduct:
 
         If ``dense``, a block also leaves room for its rows as a dense array.
         """
-        cupy = load_cupy()
         n_rows = self.shape[0]
+        if not n_rows:
+            return
         counter_bits, parts = self._counters()
-        bounds = self.collisions(bound=True, chunk_parts=parts)
         entry_bytes = 4 + self.dtype.itemsize
-        n_all = int(bounds.sum()) + (math.prod(self.shape) if dense else 0)
         room = budget or usable_bytes()
         most = min(room // (2 * entry_bytes), _MOST_COLLISIONS)
         most_rows = most_rows or n_rows
-        if n_all <= most and n_rows <= most_rows:
-            if n_rows:
-                yield self._block(0, n_rows, bounds, counter_bits, parts)
-            return
+        if n_rows <= most_rows:
+            starts, n_entries = self._starts(self.order, parts)
+            if n_entries + (math.prod(self.shape) if dense else 0) <= most:
+                yield self._block(0, n_rows, self.order, starts, n_entries, counter_bits, parts)
+                return
         most //= 2  # the block before is still there
-        of_row = bounds.sum(axis=1) + (self.shape[1] if dense else 0)
-        ends = cupy.asnumpy(cupy.cumsum(of_row))
+        of_row = self.collisions(bound=True, chunk_parts=parts).sum(axis=1)
+        ends = load_cupy().asnumpy(of_row + (self.shape[1] if dense else 0)).cumsum()
         begin, done = 0, 0
         while begin < n_rows:
             end = max(int(np.searchsorted(ends, done + most, side="right")), begin + 1)
@@ -185,27 +148,40 @@ class DeviceProduct:
                     f'{format_bytes(room)} are available for it. Use engine="native", or free '
                     "GPU memory."
                 )
-            yield self._block(begin, end, bounds, counter_bits, parts)
+            rows = self._rows_between(begin, end)
+            starts, n_entries = self._starts(rows, parts)
+            yield self._block(begin, end, rows, starts, n_entries, counter_bits, parts)
             begin, done = end, int(ends[end - 1])
 
-    def _block(self, begin: int, end: int, bounds: Any, counter_bits: int, parts: int) -> Segments:
+    def _starts(self, rows: Any, parts: int) -> tuple[Any, int]:
+        """Return room for the segments of rows: the position of each one, and the end of all."""
+        starts = offsets_of(self.collisions(rows, bound=True, chunk_parts=parts))
+        return starts, int(starts[-1])
+
+    def _block(
+        self,
+        begin: int,
+        end: int,
+        rows: Any,
+        starts: Any,
+        n_entries: int,
+        counter_bits: int,
+        parts: int,
+    ) -> Segments:
         cupy, index = load_cupy(), self.index
-        rows = self._rows_between(begin, end)
-        n_chunks = bounds.shape[1]
-        sizes = bounds[rows].ravel()
-        ends = cupy.cumsum(sizes)
-        n_entries = int(ends[-1])
+        n_segments, n_chunks = len(starts) - 1, -(-index.n_parts // parts)
         segments = Segments(
             begin=begin,
             end=end,
             rows=rows,
-            starts=ends - sizes,
-            sizes=cupy.empty(len(sizes), np.int32),
+            starts=starts,
+            sizes=cupy.empty(n_segments, np.int32),
             columns=cupy.empty(n_entries, np.int32),
             values=cupy.empty(n_entries, self.dtype),
             n_chunks=n_chunks,
+            macros=self.macros,
         )
-        status, is_pending = cupy.zeros(1, np.int32), cupy.empty(len(sizes), np.uint8)
+        status, is_pending = cupy.zeros((), np.int32), cupy.empty(n_segments, np.uint8)
         finish = (np.int32(n_chunks), *self._finish_arguments(status), *segments.entries())
         mask_words, member_weights = 0, None
         table = index.table(self.first) if not counter_bits and self.offsets is None else None
@@ -216,7 +192,7 @@ class DeviceProduct:
             "BLOCKS_PER_UNIT": _BLOCKS_PER_UNIT if counter_bits else _BLOCKS_WITH_MASKS,
             "N_THREADS": _FILL_THREADS,
         }
-        kernel("fill_rows.cu", "fill_rows", **macros, **self.macros())(
+        kernel("fill_rows.cu", "fill_rows", **macros, **self.macros)(
             *self._query_arguments(),
             self.weights,
             self.by_leaf,
@@ -236,10 +212,10 @@ class DeviceProduct:
             n_threads=_FILL_THREADS,
             shared_bytes=self._shared_bytes(parts, counter_bits, mask_words),
         )
-        found = int(status[0])
+        found = int(status)
         if found & _FOUND_PENDING:
             self._pull(segments, is_pending, finish)
-            found = int(status[0])
+            found = int(status)
         if found & _FOUND_INFINITY:
             raise OverflowError(
                 f"a proximity is too large for {self.dtype}; use "
@@ -247,8 +223,7 @@ class DeviceProduct:
                 + "smaller weights"
             )
         if found & _FOUND_ZERO:
-            drop = kernel("gather_rows.cu", "drop_zeros", **self.macros())
-            drop(np.int64(len(sizes)), *segments.entries(), n_warps=len(sizes))
+            segments.drop_zeros()
         return segments
 
     def _pull(self, segments: Segments, is_pending: Any, finish: tuple[Any, ...]) -> None:
@@ -256,7 +231,7 @@ class DeviceProduct:
         table = self.index.table(self.first) if self.offsets is None else None
         before = (self.weights, self.by_leaf, segments.rows, np.int64(segments.n_rows))
         if table is not None:
-            macros = {"LeafId": c_name(table.ids.dtype), **self.macros()}
+            macros = {"LeafId": c_name(table.ids.dtype), **self.macros}
             kernel("pull_values.cu", "pull_values", **macros)(
                 self.columns,
                 np.int32(self.n_groups),
@@ -273,7 +248,7 @@ class DeviceProduct:
             )
             return
         rows = self.index.ragged()
-        kernel("pull_ragged.cu", "pull_ragged", **self.macros())(
+        kernel("pull_ragged.cu", "pull_ragged", **self.macros)(
             *self._query_arguments(),
             *before,
             rows.offsets,
@@ -281,7 +256,7 @@ class DeviceProduct:
             rows.weights,
             is_pending,
             *finish,
-            n_blocks=len(segments.starts),
+            n_blocks=len(segments.sizes),
             n_threads=128,
         )
 
@@ -307,9 +282,7 @@ class DeviceProduct:
         k = similarity.shape[1]
         bitmaps = self.index.bitmaps()
         n_planes = max(4, self.longest.bit_length())
-        find = kernel(
-            "nearest_by_planes.cu", "nearest_by_planes", N_PLANES=n_planes, **self.macros()
-        )
+        find = kernel("nearest_by_planes.cu", "nearest_by_planes", N_PLANES=n_planes, **self.macros)
         n_visits = -(-self.longest // 8) * 8
         step = min(most_rows, _ROWS_BY_PLANES)
         for begin in range(0, self.shape[0], step):
@@ -358,18 +331,6 @@ class DeviceProduct:
             return flags + n_samples * counter_bits // 8
         return flags + 8 * self.n_groups + n_samples // 128 * 4 + 4 * mask_words
 
-    def macros(self) -> dict[str, Any]:
-        """Return the macros for the types of this product."""
-        weights = self.weights
-        return {
-            "Value": c_name(self.dtype),
-            "VALUE_BYTES": self.dtype.itemsize,
-            "Column": c_name(self.columns.dtype),
-            "QUERY_WEIGHTS": int(weights is not None),
-            "QueryWeight": "float" if weights is None else c_name(weights.dtype),
-            **self.index.macros(),
-        }
-
     def _query_arguments(self) -> tuple[Any, ...]:
         return self.columns, self.offsets, np.int32(self.n_groups)
 
@@ -386,3 +347,7 @@ class DeviceProduct:
             self.diagonal,
             status,
         )
+
+
+def _as_row_ids(order: Any) -> Any:
+    return order.astype(np.int32)

@@ -1,5 +1,5 @@
 // Moves the entries of segments: without zeros, into a CSR matrix, or into a dense matrix. One warp per
-// segment.
+// segment or row, if nothing else is said.
 #include "views.cuh"
 
 __device__ inline Offset first_segment() {
@@ -30,6 +30,17 @@ extern "C" __global__ void drop_zeros(Offset n_segments, const Offset* starts, S
             kept += total;
         }
         if (lane == 0) sizes[segment] = kept;
+    }
+}
+
+// Adds up the sizes of the segments of each row, in the order of rows. One thread per row.
+extern "C" __global__ void row_sizes(Offset n_rows, int n_chunks, const RowId* rows, Offset first,
+                                     const SampleId* sizes, Offset* out) {
+    const Offset step = (Offset)gridDim.x * blockDim.x;
+    for (Offset place = (Offset)blockIdx.x * blockDim.x + threadIdx.x; place < n_rows; place += step) {
+        Offset size = 0;
+        for (int chunk = 0; chunk < n_chunks; ++chunk) size += sizes[place * n_chunks + chunk];
+        out[rows[place] - first] = size;
     }
 }
 
