@@ -16,9 +16,7 @@ extern "C" __global__ void sum_leaves(const ListOffset* list_offsets, const Memb
                                       int part_size, const double* by_leaf, const double* by_sample,
                                       const double* values, int n_columns, Value* of_leaf) {
     const int lane = threadIdx.x % lanes_of_warp;
-    const Offset n_warps = (Offset)gridDim.x * blockDim.x / lanes_of_warp;
-    Offset leaf = ((Offset)blockIdx.x * blockDim.x + threadIdx.x) / lanes_of_warp;
-    for (; leaf < n_leaves; leaf += n_warps) {
+    for (Offset leaf = this_warp(); leaf < n_leaves; leaf += all_warps()) {
         for (int c = 0; c < n_columns; ++c) {
             double sum = 0.0;
             for (int part = 0; part < n_parts; ++part) {
@@ -46,9 +44,7 @@ extern "C" __global__ void sum_rows(const Column* columns, const Offset* row_off
                                     Offset n_rows, const Value* of_leaf, int n_columns, double* out) {
     const QueryRows query{columns, row_offsets, n_groups};
     const int lane = threadIdx.x % lanes_of_warp;
-    const Offset n_warps = (Offset)gridDim.x * blockDim.x / lanes_of_warp;
-    Offset row = ((Offset)blockIdx.x * blockDim.x + threadIdx.x) / lanes_of_warp;
-    for (; row < n_rows; row += n_warps) {
+    for (Offset row = this_warp(); row < n_rows; row += all_warps()) {
         const double factor = scale * (by_row ? by_row[row] : 1.0);
         for (int c = 0; c < n_columns; ++c) {
             double sum = 0.0;

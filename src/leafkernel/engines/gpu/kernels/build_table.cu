@@ -6,9 +6,7 @@ __device__ void each_member(const ListOffset* list_offsets, const Member* member
                             int n_parts, int part_size, const Offset* first_leaf, int n_groups,
                             const Visit& visit) {
     const int lane = threadIdx.x % lanes_of_warp;
-    const Offset n_warps = (Offset)gridDim.x * blockDim.x / lanes_of_warp;
-    Offset leaf = ((Offset)blockIdx.x * blockDim.x + threadIdx.x) / lanes_of_warp;
-    for (; leaf < n_leaves; leaf += n_warps) {
+    for (Offset leaf = this_warp(); leaf < n_leaves; leaf += all_warps()) {
         const int group = group_of(leaf, first_leaf, n_groups);
         for (int part = 0; part < n_parts; ++part) {
             const ListOffset* at = list_offsets + part * n_leaves + leaf;

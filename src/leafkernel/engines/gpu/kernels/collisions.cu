@@ -9,9 +9,7 @@ extern "C" __global__ void count_collisions(
     Offset at_most, int more, Offset* counts) {
     const QueryRows query{columns, row_offsets, n_groups};
     const int lane = threadIdx.x % lanes_of_warp;
-    const Offset n_warps = (Offset)gridDim.x * blockDim.x / lanes_of_warp;
-    Offset segment = ((Offset)blockIdx.x * blockDim.x + threadIdx.x) / lanes_of_warp;
-    for (; segment < n_rows * n_chunks; segment += n_warps) {
+    for (Offset segment = this_warp(); segment < n_rows * n_chunks; segment += all_warps()) {
         const Offset row = rows ? rows[segment / n_chunks] : segment / n_chunks;
         const int chunk = segment % n_chunks;
         const int first = chunk * parts_per_chunk, last = min(first + parts_per_chunk, n_parts);

@@ -2,16 +2,11 @@
 // segment or row, if nothing else is said.
 #include "views.cuh"
 
-__device__ inline Offset first_segment() {
-    return ((Offset)blockIdx.x * blockDim.x + threadIdx.x) / lanes_of_warp;
-}
-__device__ inline Offset all_warps() { return (Offset)gridDim.x * blockDim.x / lanes_of_warp; }
-
 // Removes zeros within each segment and keeps the order.
 extern "C" __global__ void drop_zeros(Offset n_segments, const Offset* starts, SampleId* sizes,
                                       SampleId* columns, Value* values) {
     const int lane = threadIdx.x % lanes_of_warp;
-    for (Offset segment = first_segment(); segment < n_segments; segment += all_warps()) {
+    for (Offset segment = this_warp(); segment < n_segments; segment += all_warps()) {
         const Offset start = starts[segment];
         const SampleId size = sizes[segment];
         SampleId kept = 0;
@@ -50,7 +45,7 @@ extern "C" __global__ void to_csr(Offset n_rows, int n_chunks, const RowId* rows
                                   const Value* values, const Offset* row_starts, SampleId* out_columns,
                                   Value* out_values) {
     const int lane = threadIdx.x % lanes_of_warp;
-    for (Offset place = first_segment(); place < n_rows; place += all_warps()) {
+    for (Offset place = this_warp(); place < n_rows; place += all_warps()) {
         Offset to = row_starts[rows[place] - first];
         for (int chunk = 0; chunk < n_chunks; ++chunk) {
             const Offset segment = place * n_chunks + chunk, start = starts[segment];
@@ -68,7 +63,7 @@ extern "C" __global__ void to_dense(Offset n_rows, int n_chunks, const RowId* ro
                                     const Offset* starts, const SampleId* sizes, const SampleId* columns,
                                     const Value* values, Offset n_samples, Value* out) {
     const int lane = threadIdx.x % lanes_of_warp;
-    for (Offset place = first_segment(); place < n_rows; place += all_warps()) {
+    for (Offset place = this_warp(); place < n_rows; place += all_warps()) {
         Value* to = out + (rows[place] - first) * n_samples;
         for (int chunk = 0; chunk < n_chunks; ++chunk) {
             const Offset segment = place * n_chunks + chunk, start = starts[segment];
@@ -85,7 +80,7 @@ extern "C" __global__ void times_dense(Offset n_rows, int n_chunks, const RowId*
                                        const SampleId* columns, const Value* values, const double* dense,
                                        int n_columns, double* out) {
     const int lane = threadIdx.x % lanes_of_warp;
-    for (Offset place = first_segment(); place < n_rows; place += all_warps()) {
+    for (Offset place = this_warp(); place < n_rows; place += all_warps()) {
         for (int c = 0; c < n_columns; ++c) {
             double sum = 0.0;
             for (int chunk = 0; chunk < n_chunks; ++chunk) {

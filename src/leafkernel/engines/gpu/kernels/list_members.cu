@@ -47,11 +47,9 @@ extern "C" __global__ void sort_members(const ListOffset* list_offsets, Offset n
     extern __shared__ Word shared_words[];
     const int lane = threadIdx.x % lanes_of_warp;
     Word* bitmap = shared_words + threadIdx.x / lanes_of_warp * words_of_part;
-    const Offset n_warps = (Offset)gridDim.x * blockDim.x / lanes_of_warp;
     for (int w = lane; w < words_of_part; w += lanes_of_warp) bitmap[w] = 0;
     __syncwarp();
-    Offset list = ((Offset)blockIdx.x * blockDim.x + threadIdx.x) / lanes_of_warp;
-    for (; list < n_lists; list += n_warps) {
+    for (Offset list = this_warp(); list < n_lists; list += all_warps()) {
         const Offset begin = list_offsets[list];
         const int size = (int)(list_offsets[list + 1] - begin);
         Member* mine = members + begin;
@@ -93,9 +91,7 @@ extern "C" __global__ void gather_weights(const ListOffset* list_offsets, const 
                                           Offset n_lists, int part_size, const Offset* first_leaf, int n_groups,
                                           const MemberWeight* weights, MemberWeight* member_weights) {
     const int lane = threadIdx.x % lanes_of_warp;
-    const Offset n_warps = (Offset)gridDim.x * blockDim.x / lanes_of_warp;
-    Offset list = ((Offset)blockIdx.x * blockDim.x + threadIdx.x) / lanes_of_warp;
-    for (; list < n_lists; list += n_warps) {
+    for (Offset list = this_warp(); list < n_lists; list += all_warps()) {
         const Offset first = list / n_leaves * part_size, end = list_offsets[list + 1];
         const int group = group_of(list % n_leaves, first_leaf, n_groups);
         for (Offset m = list_offsets[list] + lane; m < end; m += lanes_of_warp) {

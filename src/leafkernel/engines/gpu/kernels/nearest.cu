@@ -209,9 +209,7 @@ extern "C" __global__ void nearest(Offset n_rows, int n_chunks, const RowId* row
     const int lane = threadIdx.x % lanes_of_warp, warp = threadIdx.x / lanes_of_warp;
     const int per_warp = few ? max((k + Best::room) * 2, n_digits) : n_digits;
     SampleId* histogram = (SampleId*)(shared_keys + warp * per_warp);
-    const Offset n_warps = (Offset)gridDim.x * blockDim.x / lanes_of_warp;
-    Offset place = ((Offset)blockIdx.x * blockDim.x + threadIdx.x) / lanes_of_warp;
-    for (; place < n_rows; place += n_warps) {
+    for (Offset place = this_warp(); place < n_rows; place += all_warps()) {
         Value* value_to = out_values + rows[place] * k;
         Offset* sample_to = out_samples + rows[place] * k;
         const RowOfSegments row{starts + place * n_chunks, sizes + place * n_chunks, columns, values,

@@ -19,9 +19,7 @@ extern "C" __global__ void fill_bitmaps(const ListOffset* list_offsets, const Me
                                         Offset n_leaves, int n_parts, int part_size, Offset words_per_leaf,
                                         Word* bitmaps) {
     const int lane = threadIdx.x % lanes_of_warp;
-    const Offset n_warps = (Offset)gridDim.x * blockDim.x / lanes_of_warp;
-    Offset leaf = ((Offset)blockIdx.x * blockDim.x + threadIdx.x) / lanes_of_warp;
-    for (; leaf < n_leaves; leaf += n_warps) {
+    for (Offset leaf = this_warp(); leaf < n_leaves; leaf += all_warps()) {
         for (int part = 0; part < n_parts; ++part) {
             const ListOffset* at = list_offsets + part * n_leaves + leaf;
             const Offset end = at[1];

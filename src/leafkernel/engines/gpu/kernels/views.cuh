@@ -92,6 +92,10 @@ struct Finish {
     static constexpr double largest = sizeof(Value) == 4 ? 3.40282346638528859812e38 : 1.7976931348623157e308;
 };
 
+// The number of this warp in the grid, and the number of all warps. Kernels with one warp per item use them.
+__device__ inline Offset this_warp() { return ((Offset)blockIdx.x * blockDim.x + threadIdx.x) / lanes_of_warp; }
+__device__ inline Offset all_warps() { return (Offset)gridDim.x * blockDim.x / lanes_of_warp; }
+
 // Returns the sum of n over the lower lanes. `total` becomes the sum over all lanes.
 __device__ inline int sum_of_lower_lanes(int n, int& total) {
     const int lane = threadIdx.x % lanes_of_warp;
