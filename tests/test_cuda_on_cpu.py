@@ -1,5 +1,6 @@
 """The emulated device finds the mistakes that a device hides."""
 
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -66,6 +67,20 @@ def test_kernels_are_compiled_by_nvidias_compiler_too(cupy):
     """
     with pytest.raises(RuntimeError, match="of_host"):
         compiled(cupy, code, "fill")
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="emulated on x86 only")
+def test_tiny_floats_are_zero(cupy):
+    code = """
+        extern "C" __global__ void is_below(const float* x, const float* y, int* out) {
+            out[threadIdx.x] = x[threadIdx.x] < y[threadIdx.x];
+        }
+    """
+    x, y = (cupy.asarray(np.float32(values)) for values in ([-1e-45, -1e-30], [0, 0]))
+    found = cupy.zeros(2, np.int32)
+    compiled(cupy, code, "is_below")((1,), (2,), (x, y, found))
+    assert found.get().tolist() == [0, 1]
+    assert np.float32(-1e-45) < 0  # here, they are not
 
 
 def test_lanes(cupy):

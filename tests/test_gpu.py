@@ -22,7 +22,7 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from leafkernel import ForestProximity
 from leafkernel.engines import NativeEngine, TooManyEntriesError
 from leafkernel.engines.auto import AutoEngine
-from leafkernel.engines.gpu import GpuEngine, _copies, _tiles, gpu_problem
+from leafkernel.engines.gpu import GpuEngine, _copies, _device, _tiles, gpu_problem
 from leafkernel.engines.gpu._copies import Copier
 from leafkernel.engines.gpu._index import DeviceIndex
 from leafkernel.engines.gpu._tiles import Tiles
@@ -154,6 +154,26 @@ def test_results_do_not_vary(rng):
         assert_array_equal(engine.apply(product, values), first[2])
 
 
+@pytest.mark.skipif(not EMULATED, reason="emulates a device with less shared memory")
+@pytest.mark.parametrize("n_trees", [20, 300, 6_000])
+@pytest.mark.parametrize("kinds", [("ones", "ones"), ("weights", "weights")])
+def test_little_shared_memory(kinds, n_trees, rng, monkeypatch):
+    """Cards for computers at home allow 99 KiB in a block."""
+    import cupy
+
+    limits = {**cupy.cuda.Device.attributes, "MaxSharedMemoryPerBlockOptin": 101_376}
+    monkeypatch.setattr(cupy.cuda.Device, "attributes", limits)
+    _device._attribute.cache_clear()
+    try:
+        product = make_product(rng, 4, 500, n_trees, kinds, leaves_per_tree=20)
+        found = GpuEngine().rows(product)
+        assert_same(found, NativeEngine().rows(product))
+        nearest = GpuEngine().nearest(product, 5)[1]
+        assert_array_equal(nearest, NativeEngine().nearest(product, 5)[1])
+    finally:
+        _device._attribute.cache_clear()
+
+
 @settings(deadline=None)
 @given(product=products(), part_size=st.sampled_from([32, 64, 1024]))
 def test_lists(product, part_size):
@@ -175,6 +195,8 @@ def test_lists(product, part_size):
 
 
 def test_limits(rng):
+    with pytest.raises(ValueError, match=r"part_size must be from 1 to 65,536; got 65537"):
+        GpuEngine(part_size=65_537)
     product = make_product(rng, 50, 500, 5, ("ones", "ones"))
     with pytest.raises(TooManyEntriesError):
         GpuEngine(max_bytes=100_000).rows(product, most_entries=1000)
@@ -194,6 +216,7 @@ def small_device(monkeypatch):
     def limit(n_bytes):
         for module in ("_tiles", "_routing"):
             monkeypatch.setattr(f"leafkernel.engines.gpu.{module}.usable_bytes", lambda: n_bytes)
+        monkeypatch.setattr(_device, "_FREE", {})
         if EMULATED:
             import cupy
 
@@ -253,7 +276,8 @@ def test_tiles_of_a_fitted_kernel(scheme, small_device, leaves, monkeypatch):
         assert_array_equal(found, expected)
     on_device = ForestProximity.from_leaves(engine=GpuEngine(output="cupy"), **known)
     assert_array_equal(on_device.kneighbors(None, 7)[1].get(), expected)
-    assert_same(on_device.proximity().get(), native.proximity())
+    some = leaves["leaves"][:70]
+    assert_same(on_device.proximity(some).get(), native.proximity(some))
 
 
 @pytest.mark.parametrize("k", [1, 100])
@@ -404,6 +428,22 @@ def test_routing_on_the_device(many_rows):
         assert fits[0].kneighbors(kind(X[:5]))[1].tolist() == gpu[1][:5].tolist()
     with pytest.raises(ValueError, match="features"):
         fits[0].kneighbors(cupy.asarray(X[:, :3]))
+
+
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
+def test_routing_of_boosted_models(library):
+    """Splits at zero, and values that CUDA takes for zero."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(-3, 4, (400, 5)).astype(np.float32)
+    X[:, 4] = rng.choice(np.float32([-1e-40, 0.0, 1e-40, np.nan]), 400)
+    y = (X[:, 0] < 0) ^ (X[:, 1] < 0) ^ (X[:, 4] < 0)
+    module = pytest.importorskip(library)
+    options = {"min_child_samples": 1, "verbose": -1} if library == "lightgbm" else {}
+    kind = module.LGBMClassifier if library == "lightgbm" else module.XGBClassifier
+    model = kind(n_estimators=20, **options).fit(X, y)
+    gpu, native = (ForestProximity(model, "kerf", engine=e).fit(X) for e in ("gpu", "native"))
+    assert_array_equal(gpu._samples.leaf, native._samples.leaf)
+    assert_same(gpu.proximity(X[:50]), native.proximity(X[:50]))
 
 
 def test_routing_more_samples_than_fit(many_rows, small_device):

@@ -8,6 +8,8 @@
 // - Shared memory has random-looking contents at the start of a block.
 // - Threads that wait for each other forever, or for lanes that do something else, are reported.
 // - Arguments must have the sizes of the parameters.
+//
+// Floats below 1.2e-38 are zero, as in all kernels that CuPy compiles. On x86, so are doubles below 2.2e-308.
 #include <csetjmp>
 #include <cstdint>
 #include <cstdio>
@@ -19,6 +21,10 @@
 #include <ucontext.h>
 #include <unistd.h>
 #include <vector>
+
+#if defined(__SSE__)
+#include <xmmintrin.h>
+#endif
 
 #include "cuda.hpp"
 
@@ -74,6 +80,21 @@ class Guarded {
     }
     char* first;
     size_t n_pages;
+};
+
+// Takes tiny floats for zero while it exists.
+class WithoutTinyFloats {
+#if defined(__SSE__)
+  public:
+    WithoutTinyFloats() : before(_mm_getcsr()) { _mm_setcsr(before | 0x8040); }
+    ~WithoutTinyFloats() { _mm_setcsr(before); }
+
+  private:
+    unsigned before;
+#else
+  public:
+    WithoutTinyFloats() {}
+#endif
 };
 
 enum class State { ready, at_block, at_warp, done };
@@ -301,11 +322,14 @@ int emulator_launch(EmulatorBody body, int n_arguments, const int* parameter_siz
         fibers.resize(n_threads);
         for (Fiber& fiber : fibers) create(fiber);
     }
-    for (unsigned block = 0; block < n_blocks && error.empty(); ++block) {
-        blockIdx = {block, 0, 0};
-        memset(shared.data, poison, shared_bytes);
-        if (static_begin) memset(static_begin, poison, (size_t)(static_end - static_begin));
-        run_block();
+    {
+        const WithoutTinyFloats here;
+        for (unsigned block = 0; block < n_blocks && error.empty(); ++block) {
+            blockIdx = {block, 0, 0};
+            memset(shared.data, poison, shared_bytes);
+            if (static_begin) memset(static_begin, poison, (size_t)(static_end - static_begin));
+            run_block();
+        }
     }
     for (int i = 0; i < n_arguments; ++i) {
         if (copies[(size_t)i]) memcpy(arguments[i].data, copies[(size_t)i]->data, arguments[i].n_bytes);

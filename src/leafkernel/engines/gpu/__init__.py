@@ -22,7 +22,7 @@ from leafkernel.engines.gpu._device import (
     load_cupy,
     usable_bytes,
 )
-from leafkernel.engines.gpu._index import DeviceIndex
+from leafkernel.engines.gpu._index import LARGEST_PART, DeviceIndex
 from leafkernel.engines.gpu._listing import count_leaves
 from leafkernel.engines.gpu._results import OnDevice, in_main_memory
 from leafkernel.engines.gpu._routing import route
@@ -76,6 +76,11 @@ class GpuEngine:
 
     def __post_init__(self) -> None:
         check_choice("output", self.output, ("numpy", "cupy"))
+        if self.part_size is not None and not 0 < self.part_size <= LARGEST_PART:
+            raise ValueError(
+                f"part_size must be from 1 to {LARGEST_PART:,}; got {self.part_size}. Leave it out "
+                "to use the largest size that the GPU supports."
+            )
         load_cupy()  # raises an error if there is no GPU
 
     @property

@@ -49,11 +49,7 @@ class Copier:
 
     def upload(self, array: npt.NDArray[Any]) -> Future[Any]:
         """Start to copy an array to the device, and return a future of the copy."""
-        cupy = load_cupy()
-        # Allocated on the stream of the kernels: its memory may still be in use there.
-        on_device = cupy.empty(array.shape, array.dtype)
-        before = cupy.cuda.get_current_stream().record()
-        return self._thread.submit(_upload, array, on_device, before, self._device)
+        return self._thread.submit(_upload, array, *_room_for(array), self._device)
 
     def wait(self) -> None:
         """Wait for the downloads, and raise the error of one that failed."""
@@ -74,6 +70,25 @@ def copier() -> Iterator[Copier]:
         made.wait()
     finally:
         made.close()
+
+
+def to_device(array: Any) -> Any:
+    """Return an array on the device.
+
+    CuPy copies through pinned memory of the size of the array, and keeps that memory. Large arrays
+    are therefore copied through the small buffers of this module.
+    """
+    cupy = load_cupy()
+    if not isinstance(array, np.ndarray) or array.nbytes <= 2 * _BUFFER_BYTES:
+        return cupy.asarray(array)
+    return _upload(array, *_room_for(array), cupy.cuda.Device())
+
+
+def _room_for(array: npt.NDArray[Any]) -> tuple[Any, Any]:
+    """Return an empty array on the device, and the event after which it can be written."""
+    cupy = load_cupy()
+    # Allocated on the stream of the kernels: its memory may still be in use there.
+    return cupy.empty(array.shape, array.dtype), cupy.cuda.get_current_stream().record()
 
 
 def _download(array: Any, out: npt.NDArray[Any], before: Any, device: Any) -> None:

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from threading import Lock
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,10 @@ _THREADS = 256
 _OLDEST_CAPABILITY = 80
 #: Share of the free memory that a computation uses.
 _SHARE_OF_MEMORY = 0.6
+#: Asking the driver for the free memory takes a millisecond, so it is asked again after this time.
+_SECONDS_OF_MEMORY = 1.0
+_SHARED_WITHOUT_ASKING = 48 * 1024
+_LOCK = Lock()
 
 
 @cache
@@ -61,10 +67,14 @@ def gpu_problem() -> str | None:
     return None
 
 
-@cache
 def attribute(name: str) -> int:
     """Return an attribute of the current device."""
-    return int(load_cupy().cuda.Device().attributes[name])
+    return _attribute(name, load_cupy().cuda.Device().id)
+
+
+@cache
+def _attribute(name: str, device: int) -> int:
+    return int(load_cupy().cuda.Device(device).attributes[name])
 
 
 #: Values of macros that views.cuh needs and a kernel does not use. Fewer variants are compiled.
@@ -79,7 +89,7 @@ _UNUSED = {
 
 @cache
 def _source(file: str) -> str:
-    return (_KERNELS / file).read_text()
+    return (_KERNELS / file).read_text(encoding="utf-8")
 
 
 @cache
@@ -96,7 +106,7 @@ class Kernel:
 
     def __init__(self, name: str, function: Any) -> None:
         self.name, self._function = name, function
-        self._shared_bytes = 48 * 1024  # allowed without asking
+        self._shared_bytes: dict[int, int] = {}  # by device
 
     def __call__(
         self,
@@ -115,10 +125,19 @@ class Kernel:
             n_blocks = -(-n_warps * 32 // n_threads)
         most = 16 * attribute("MultiProcessorCount")
         n_blocks = max(1, min(most, n_blocks or 1))
-        if shared_bytes > self._shared_bytes:
-            self._function.max_dynamic_shared_size_bytes = self._shared_bytes = shared_bytes
+        self._allow(shared_bytes)
         passed = tuple(_NULL if argument is None else argument for argument in arguments)
         self._function((n_blocks,), (n_threads,), passed, shared_mem=shared_bytes)
+
+    def _allow(self, shared_bytes: int) -> None:
+        """Ask for shared memory beyond the size that every kernel may use."""
+        device = load_cupy().cuda.Device().id
+        if shared_bytes <= self._shared_bytes.get(device, _SHARED_WITHOUT_ASKING):
+            return
+        with _LOCK:  # another thread may have asked for more
+            if shared_bytes > self._shared_bytes.get(device, _SHARED_WITHOUT_ASKING):
+                self._function.max_dynamic_shared_size_bytes = shared_bytes
+                self._shared_bytes[device] = shared_bytes
 
 
 def kernel(file: str, name: str, **macros: Any) -> Kernel:
@@ -194,16 +213,23 @@ def clear_memory_errors() -> Iterator[None]:
 def usable_bytes() -> int:
     """Return the memory of the device that a computation may use.
 
-    Memory that CuPy keeps for later use counts as free. Asking the driver takes a millisecond, so
-    it is asked only once.
+    Memory that CuPy keeps for later use counts as free.
     """
     cupy = load_cupy()
-    pool = cupy.get_default_memory_pool()
-    return int(_SHARE_OF_MEMORY * (_free_at_first() - pool.used_bytes()))
+    pool, device = cupy.get_default_memory_pool(), cupy.cuda.Device()
+    asked_at, free = _FREE.get(device.id, (-_SECONDS_OF_MEMORY, 0))
+    now = monotonic()
+    if now - asked_at >= _SECONDS_OF_MEMORY:
+        free = int(device.mem_info[0] + pool.total_bytes())
+        _FREE[device.id] = now, free
+    return max(int(_SHARE_OF_MEMORY * (free - pool.used_bytes())), 0)
 
 
-@cache
-def _free_at_first() -> int:
-    """Return the free memory of the device, plus the memory that CuPy already has."""
-    cupy = load_cupy()
-    return int(cupy.cuda.Device().mem_info[0] + cupy.get_default_memory_pool().total_bytes())
+#: When the driver was asked, and the free memory of the device plus the memory that CuPy had.
+_FREE: dict[int, tuple[float, int]] = {}
+
+
+def finished(result: Any) -> Any:
+    """Return a result when the device has computed it. Another thread may use another stream."""
+    load_cupy().cuda.get_current_stream().synchronize()
+    return result

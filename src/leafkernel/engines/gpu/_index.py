@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from leafkernel.engines.gpu._device import attribute, c_name, kernel, load_cupy, offsets_of
+from leafkernel.engines.gpu._copies import to_device
+from leafkernel.engines.gpu._device import attribute, c_name, finished, kernel, load_cupy
 from leafkernel.engines.gpu._listing import list_members, narrow, padded
 from leafkernel.engines.gpu._query import DeviceQuery
 from leafkernel.leaf_index import LeafIndex
@@ -128,9 +129,7 @@ class DeviceIndex:
         )
         if index.by_place is not None:
             made.by_sample = made.in_sample_order(cupy.asarray(index.by_place))
-        # Another thread may use the index on another stream.
-        cupy.cuda.get_current_stream().synchronize()
-        return made
+        return finished(made)  # type: ignore[no-any-return]
 
     def upload(
         self, array: npt.NDArray[Any] | None, convert: Callable[[Any], Any] | None = None
@@ -146,9 +145,9 @@ class DeviceIndex:
         # Removed and added again, so that the array that was used longest ago is the first.
         kept = self._kept.pop(key, None)
         if kept is None:
-            found = load_cupy().asarray(array)
+            found = to_device(array)
             # The array is kept too, so that no other array gets its memory.
-            kept = array, found if convert is None else convert(found)
+            kept = array, finished(found if convert is None else convert(found))
         self._kept[key] = kept
         for old in [*self._kept][:-_MOST_KEPT]:
             self._kept.pop(old, None)
@@ -170,7 +169,7 @@ class DeviceIndex:
         The result is None if a sample has several leaves in a group.
         """
         if self._table is None:
-            self._table = (self._make_table(first),)
+            self._table = (finished(self._make_table(first)),)
         return self._table[0]
 
     def leaf_share(self) -> float:
@@ -189,8 +188,8 @@ class DeviceIndex:
         The shape is (L + 1, n_words), with 32 samples per word and whole vectors of 16 bytes.
         """
         if self._bitmaps is None:
-            cupy, shape = load_cupy(), self.bitmap_shape
-            self._bitmaps = cupy.zeros(shape, np.uint32)
+            shape = self.bitmap_shape
+            bitmaps = load_cupy().zeros(shape, np.uint32)
             kernel("nearest_by_planes.cu", "fill_bitmaps", N_PLANES=4, **self.macros())(
                 self.list_offsets,
                 self.members,
@@ -198,9 +197,10 @@ class DeviceIndex:
                 np.int32(self.n_parts),
                 np.int32(self.part_size),
                 np.int64(shape[1]),
-                self._bitmaps,
+                bitmaps,
                 n_warps=self.n_leaves,
             )
+            self._bitmaps = finished(bitmaps)  # set last, because another thread may read it
         return self._bitmaps
 
     @property
@@ -211,7 +211,7 @@ class DeviceIndex:
     def ragged(self) -> RaggedRows:
         """Return the leaves of each sample as rows of any length. They are made once."""
         if self._ragged is None:
-            self._ragged = self._make_ragged()
+            self._ragged = finished(self._make_ragged())
         return self._ragged
 
     def _make_table(self, first: npt.NDArray[np.int64]) -> LeafTable | None:
@@ -255,9 +255,9 @@ class DeviceIndex:
         part, leaf = cupy.divmod(place, self.n_leaves)
         samples = part * self.part_size + self.members[: len(entry)]
         order = cupy.lexsort(cupy.stack([leaf, samples]))
-        counts = cupy.bincount(samples, minlength=self.n_samples)
+        offsets = cupy.searchsorted(samples[order], cupy.arange(self.n_samples + 1))
         weights = None if self.member_weights is None else self.member_weights[order]
-        return RaggedRows(offsets_of(counts), leaf[order], weights)
+        return RaggedRows(offsets, leaf[order], weights)
 
     def macros(self) -> dict[str, Any]:
         """Return the macros for kernels that read the lists."""
@@ -274,19 +274,21 @@ def _from_host(
 ) -> tuple[Any, Any, Any]:
     """Copy the lists of an index to the device, and split them into parts."""
     cupy, n_leaves = load_cupy(), len(index.offsets) - 1
-    samples, offsets = sample_at[cupy.asarray(index.members)], cupy.asarray(index.offsets)
-    weights = None if index.weights is None else cupy.asarray(index.weights)
-    leaf = cupy.searchsorted(offsets[1:], cupy.arange(len(samples)), side="right")
-    key = samples // np.int32(part_size) * np.int64(n_leaves) + leaf
-    counts = cupy.bincount(key, minlength=n_parts * n_leaves)
-    order = cupy.argsort(key * np.int64(index.n_samples) + samples)
-    members = (samples[order] % np.int32(part_size)).astype(np.uint16)
+    samples = sample_at[to_device(index.members)].astype(np.int64)
+    weights = None if index.weights is None else to_device(index.weights)
+    ends = to_device(index.offsets[1:])
+    leaf = cupy.searchsorted(ends, cupy.arange(len(samples)), side="right")
+    key = samples // part_size * n_leaves + leaf
+    order = cupy.argsort(key * index.n_samples + samples)
+    offsets = cupy.searchsorted(key[order], cupy.arange(n_parts * n_leaves + 1))
+    members = (samples[order] % part_size).astype(np.uint16)
     weights = None if weights is None else weights[order]
-    return narrow(offsets_of(counts), len(members)), padded(members), weights
+    return narrow(offsets, len(members)), padded(members), weights
 
 
 def default_part_size(n_samples: int) -> int:
     """Return the size of parts. Their counters must fit in shared memory."""
-    fits = attribute("MaxSharedMemoryPerBlockOptin") >= 80 * 1024
+    # Counters of 16 bits for all samples, and flags.
+    fits = attribute("MaxSharedMemoryPerBlockOptin") >= 144 * 1024
     largest = LARGEST_PART if fits else LARGEST_PART // 2
     return min(largest, max(32, -(-n_samples // 32) * 32))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from leafkernel.engines.gpu._copies import to_device
 from leafkernel.engines.gpu._device import attribute, c_name, kernel, load_cupy, offsets_of
 from leafkernel.engines.gpu._uploads import known_on_device, remember
 from leafkernel.incidence import WeighedRows
@@ -99,7 +100,7 @@ def count_leaves(
         return None
     if weights is not None:
         try:
-            counts = cupy.asarray(weights)
+            counts = to_device(weights)
         except MemoryError:
             return None
         remember(weights, counts)  # the weights of the index are often the same array

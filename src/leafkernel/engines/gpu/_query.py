@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from leafkernel.engines.gpu._device import load_cupy
+from leafkernel.engines.gpu._copies import to_device
+from leafkernel.engines.gpu._device import finished, load_cupy
 from leafkernel.engines.gpu._uploads import upload
 from leafkernel.incidence import WeighedRows
 
@@ -43,7 +44,7 @@ class DeviceQuery:
         kept = vars(query).setdefault("_on_device", {})
         device = cupy.cuda.Device().id
         if device not in kept:
-            kept[device] = cls._copy(cupy, query)
+            kept[device] = finished(cls._copy(cupy, query))
         found: DeviceQuery = kept[device]
         return found
 
@@ -60,7 +61,7 @@ class DeviceQuery:
             weights = upload(query.weights)
             columns = cupy.where(weights != 0, columns, columns.dtype.type(-1))
         elif query.present is not None:
-            is_there = cupy.asarray(query.present) != 0
+            is_there = to_device(query.present) != 0
             columns = cupy.where(is_there, columns, columns.dtype.type(-1))
         longest = len(incidence.coordinates.first) - 1
         offsets = None

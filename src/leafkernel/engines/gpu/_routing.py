@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from leafkernel.engines.gpu._device import c_name, kernel, load_cupy, usable_bytes
+from leafkernel.engines.gpu._copies import to_device
+from leafkernel.engines.gpu._device import c_name, finished, kernel, load_cupy, usable_bytes
 from leafkernel.engines.gpu._results import in_main_memory
 from leafkernel.engines.gpu._uploads import remember
 from leafkernel.forests import RouteTable
@@ -55,7 +56,7 @@ def _route_in_blocks(
 def _route(table: RouteTable, X: Any, n_trees: int, kind: np.dtype[Any]) -> Any:
     """Return the leaf of each sample in each tree, on the device."""
     cupy, packed = load_cupy(), table.packed
-    X = cupy.ascontiguousarray(cupy.asarray(X))
+    X = cupy.ascontiguousarray(to_device(X))
     leaves = cupy.empty((X.shape[0], n_trees), kind)
     kept = vars(table).setdefault("_on_device", {})
     device = cupy.cuda.Device().id
@@ -67,7 +68,7 @@ def _route(table: RouteTable, X: Any, n_trees: int, kind: np.dtype[Any]) -> Any:
             packed.leaf_of_node,
             packed.leaf_offsets,
         )
-        kept[device] = tuple(map(cupy.asarray, arrays))
+        kept[device] = finished(tuple(map(to_device, arrays)))
     n_rows = X.shape[0]
     if not n_rows:
         return leaves

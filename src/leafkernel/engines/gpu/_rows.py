@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from leafkernel._memory import format_bytes
 from leafkernel.engines.gpu._device import (
@@ -30,16 +32,42 @@ _BITMAP_SHARE = 0.3
 #: Thread blocks that fit on a multiprocessor at the same time.
 _BLOCKS_PER_UNIT = 3
 _FILL_THREADS = 512
-#: The same for sums of weights, with the parts of a chunk and the masks of entries and trees.
-_BLOCKS_WITH_MASKS = 3
+#: For sums of weights: parts of a chunk, and masks of entries and trees.
 _PARTS_WITH_MASKS = 2
 _MASK_WORDS = 8 * 1024
+#: Shared memory of variables in kernels.
+_STATIC_BYTES = 4096
+#: Memory for each segment: its start, twice, its size and a flag.
+_SEGMENT_BYTES = 24
 #: Limits for bitmaps: bits of a count, share of the samples in a leaf, rows between two reports.
 _MOST_PLANES = 12
 _LARGE_LEAF = 0.01
 _ROWS_BY_PLANES = 1 << 16
 _SMALLEST_SCALE = 1e-30
 _INT32_MAX = np.iinfo(np.int32).max
+
+
+@dataclass(frozen=True)
+class SharedMemory:
+    """The shared memory of a thread block: flags of samples, and counters or masks.
+
+    Attributes
+    ----------
+    n_bytes : int
+        Size.
+    parts, n_chunks : int
+        Parts in a chunk, and number of chunks.
+    counter_bits : int
+        Bits of a counter. 0 if sums are not counts.
+    mask_words : int
+        Words for the trees of entries. 0 if they are not used: all values are then found later.
+    """
+
+    n_bytes: int
+    parts: int
+    n_chunks: int
+    counter_bits: int = 0
+    mask_words: int = 0
 
 
 class DeviceProduct:
@@ -124,19 +152,22 @@ class DeviceProduct:
         n_rows = self.shape[0]
         if not n_rows:
             return
-        counter_bits, parts = self._counters()
+        memory = self._shared_memory()
         entry_bytes = 4 + self.dtype.itemsize
+        # Memory of a row besides its entries, counted in entries.
+        more = (self.shape[1] if dense else 0) + -(-_SEGMENT_BYTES * memory.n_chunks // entry_bytes)
         room = budget or usable_bytes()
         most = min(room // (2 * entry_bytes), _MOST_COLLISIONS)
         most_rows = most_rows or n_rows
-        if n_rows <= most_rows:
-            starts, n_entries = self._starts(self.order, parts)
-            if n_entries + (math.prod(self.shape) if dense else 0) <= most:
-                yield self._block(0, n_rows, self.order, starts, n_entries, counter_bits, parts)
+        if n_rows <= most_rows and n_rows * more <= most:
+            starts, n_entries = self._starts(self.order, memory.parts)
+            if n_entries + n_rows * more <= most:
+                yield self._block(0, n_rows, self.order, starts, n_entries, memory)
                 return
+            del starts
         most //= 2  # the block before is still there
-        of_row = self.collisions(bound=True, chunk_parts=parts).sum(axis=1)
-        ends = load_cupy().asnumpy(of_row + (self.shape[1] if dense else 0)).cumsum()
+        at_once = max(1, most * entry_bytes // (_SEGMENT_BYTES * memory.n_chunks))
+        ends = np.cumsum(self._bounds(memory.parts, at_once) + more)
         begin, done = 0, 0
         while begin < n_rows:
             end = max(int(np.searchsorted(ends, done + most, side="right")), begin + 1)
@@ -149,9 +180,19 @@ class DeviceProduct:
                     "GPU memory."
                 )
             rows = self._rows_between(begin, end)
-            starts, n_entries = self._starts(rows, parts)
-            yield self._block(begin, end, rows, starts, n_entries, counter_bits, parts)
+            starts, n_entries = self._starts(rows, memory.parts)
+            yield self._block(begin, end, rows, starts, n_entries, memory)
             begin, done = end, int(ends[end - 1])
+
+    def _bounds(self, parts: int, at_once: int) -> npt.NDArray[np.int64]:
+        """Return a bound on the entries of each row, in main memory."""
+        cupy, n_rows = load_cupy(), self.shape[0]
+        bounds = []
+        for begin in range(0, n_rows, at_once):
+            rows = cupy.arange(begin, min(begin + at_once, n_rows), dtype=np.int32)
+            counts = self.collisions(rows, bound=True, chunk_parts=parts)
+            bounds.append(cupy.asnumpy(counts.sum(axis=1)))
+        return np.concatenate(bounds)
 
     def _starts(self, rows: Any, parts: int) -> tuple[Any, int]:
         """Return room for the segments of rows: the position of each one, and the end of all."""
@@ -159,17 +200,10 @@ class DeviceProduct:
         return starts, int(starts[-1])
 
     def _block(
-        self,
-        begin: int,
-        end: int,
-        rows: Any,
-        starts: Any,
-        n_entries: int,
-        counter_bits: int,
-        parts: int,
+        self, begin: int, end: int, rows: Any, starts: Any, n_entries: int, memory: SharedMemory
     ) -> Segments:
         cupy, index = load_cupy(), self.index
-        n_segments, n_chunks = len(starts) - 1, -(-index.n_parts // parts)
+        n_segments, n_chunks = len(starts) - 1, memory.n_chunks
         segments = Segments(
             begin=begin,
             end=end,
@@ -183,13 +217,10 @@ class DeviceProduct:
         )
         status, is_pending = cupy.zeros((), np.int32), cupy.empty(n_segments, np.uint8)
         finish = (np.int32(n_chunks), *self._finish_arguments(status), *segments.entries())
-        mask_words, member_weights = 0, None
-        table = index.table(self.first) if not counter_bits and self.offsets is None else None
-        if table is not None:
-            mask_words, member_weights = _MASK_WORDS, table.weights
+        table = index.table(self.first) if memory.mask_words else None
         macros = {
-            "COUNTER_BITS": counter_bits,
-            "BLOCKS_PER_UNIT": _BLOCKS_PER_UNIT if counter_bits else _BLOCKS_WITH_MASKS,
+            "COUNTER_BITS": memory.counter_bits,
+            "BLOCKS_PER_UNIT": _BLOCKS_PER_UNIT,
             "N_THREADS": _FILL_THREADS,
         }
         kernel("fill_rows.cu", "fill_rows", **macros, **self.macros)(
@@ -200,17 +231,17 @@ class DeviceProduct:
             np.int32(len(rows)),
             index.list_offsets,
             index.members,
-            member_weights,
+            None if table is None else table.weights,
             np.int64(index.n_leaves),
             np.int32(index.n_parts),
-            np.int32(parts),
+            np.int32(memory.parts),
             np.int32(index.part_size),
-            np.int32(mask_words),
+            np.int32(memory.mask_words),
             is_pending,
             *finish,
-            n_blocks=min(len(rows), macros["BLOCKS_PER_UNIT"] * attribute("MultiProcessorCount")),
+            n_blocks=min(len(rows), _BLOCKS_PER_UNIT * attribute("MultiProcessorCount")),
             n_threads=_FILL_THREADS,
-            shared_bytes=self._shared_bytes(parts, counter_bits, mask_words),
+            shared_bytes=memory.n_bytes,
         )
         found = int(status)
         if found & _FOUND_PENDING:
@@ -230,7 +261,8 @@ class DeviceProduct:
         """Compute the values of pending segments from the leaves of both samples."""
         table = self.index.table(self.first) if self.offsets is None else None
         before = (self.weights, self.by_leaf, segments.rows, np.int64(segments.n_rows))
-        if table is not None:
+        n_bytes = 0 if table is None else 16 * table.n_vectors + 8 * self.n_groups
+        if table is not None and n_bytes <= _most_shared_bytes():
             macros = {"LeafId": c_name(table.ids.dtype), **self.macros}
             kernel("pull_values.cu", "pull_values", **macros)(
                 self.columns,
@@ -244,7 +276,7 @@ class DeviceProduct:
                 *finish,
                 n_blocks=segments.n_rows,
                 n_threads=128,
-                shared_bytes=16 * table.n_vectors + 8 * self.n_groups,
+                shared_bytes=n_bytes,
             )
             return
         rows = self.index.ragged()
@@ -313,23 +345,23 @@ class DeviceProduct:
         rows = self.order
         return rows if end - begin == self.shape[0] else rows[(rows >= begin) & (rows < end)]
 
-    def _counters(self) -> tuple[int, int]:
-        """Return the bits of a counter, or 0, and the number of parts in a chunk."""
-        index, most = self.index, attribute("MaxSharedMemoryPerBlockOptin") - 2048
+    def _shared_memory(self) -> SharedMemory:
+        """Return how the thread blocks that find entries use their shared memory."""
+        n_parts, most = self.index.n_parts, _most_shared_bytes()
         if self.sums_are_counts:
+            n_samples = -(-self.index.part_size // 128) * 128
             for bits in (8, 16):
-                fits = self._shared_bytes(1, bits, 0) <= most
-                if self.longest < 2**bits and fits:
-                    return bits, 1
-        return 0, min(index.n_parts, _PARTS_WITH_MASKS)
-
-    def _shared_bytes(self, parts: int, counter_bits: int, mask_words: int) -> int:
-        """Return the shared memory of a chunk: flags, and counters or the masks of its entries."""
-        n_samples = -(-parts * self.index.part_size // 128) * 128
-        flags = n_samples // 8
-        if counter_bits:
-            return flags + n_samples * counter_bits // 8
-        return flags + 8 * self.n_groups + n_samples // 128 * 4 + 4 * mask_words
+                n_bytes = n_samples * (1 + bits) // 8
+                if self.longest < 2**bits and n_bytes <= most:
+                    return SharedMemory(n_bytes, 1, n_parts, counter_bits=bits)
+        parts = min(n_parts, _PARTS_WITH_MASKS)
+        n_chunks, n_vectors = -(-n_parts // parts), -(-parts * self.index.part_size // 128)
+        n_bytes = n_vectors * (16 + 4)
+        with_masks = n_bytes + 8 * self.n_groups + 4 * _MASK_WORDS
+        has_table = self.offsets is None and self.index.table(self.first) is not None
+        if has_table and with_masks <= most:
+            return SharedMemory(with_masks, parts, n_chunks, mask_words=_MASK_WORDS)
+        return SharedMemory(n_bytes, parts, n_chunks)
 
     def _query_arguments(self) -> tuple[Any, ...]:
         return self.columns, self.offsets, np.int32(self.n_groups)
@@ -347,6 +379,10 @@ class DeviceProduct:
             self.diagonal,
             status,
         )
+
+
+def _most_shared_bytes() -> int:
+    return attribute("MaxSharedMemoryPerBlockOptin") - _STATIC_BYTES
 
 
 def _as_row_ids(order: Any) -> Any:

@@ -80,10 +80,12 @@ class Tiles:
         size, index_bytes = engine.part_size or default_part_size(rows.n_rows), 0
         if not index.is_prepared(engine):
             index_bytes = rows.n_rows * of_sample + -(-rows.n_rows // size) * leaf_bytes
-        if index_bytes + query_bytes <= max(usable_bytes(), 0):
+        if index_bytes + query_bytes <= usable_bytes():
             return None
         forget()  # the leaves of all samples cannot be used for slices
-        room = max(usable_bytes(), 0)
+        room = usable_bytes()
+        if index_bytes + query_bytes <= room:
+            return None
         share = int(_SHARE * room)
         queries = cut(query.n_rows, max(share // of_query, 1))
         if index_bytes <= share:

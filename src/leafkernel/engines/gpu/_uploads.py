@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from leafkernel.engines.gpu._copies import to_device
 from leafkernel.engines.gpu._device import load_cupy
 
 #: Arrays that are kept: the leaves that were found last, the in-bag weights, and a slice of leaves.
@@ -34,7 +35,7 @@ def known_on_device(array: npt.NDArray[Any]) -> Any:
 def upload(array: npt.NDArray[Any]) -> Any:
     """Return the copy of an array if one is kept, else a new copy."""
     found = known_on_device(array)
-    return load_cupy().asarray(array) if found is None else found
+    return to_device(array) if found is None else found
 
 
 def forget(array: npt.NDArray[Any] | None = None) -> None:

@@ -56,7 +56,8 @@ def find_cuml_umap(engine: Any, parameters: dict[str, Any]) -> type[CumlUmap] | 
         finally:
             # cuML replaces CuPy's allocator, but the GPU engine relies on CuPy's memory pool.
             cuda.set_allocator(allocator)
-    except (ImportError, OSError):  # a part of it is missing, such as a CUDA library
+    # A part of it is missing, such as a CUDA library, or the user has set an allocator for a while.
+    except (ImportError, OSError, ValueError):
         return None
     version = tuple(int(part) for part in cuml.__version__.split(".")[:2])
     return CumlUmap if version >= _OLDEST_VERSION else None

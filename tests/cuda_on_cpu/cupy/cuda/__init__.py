@@ -10,7 +10,9 @@ __all__ = ["Device", "Event", "Stream", "get_current_stream", "memory", "runtime
 class Device:
     """One device."""
 
-    id = 0
+    def __init__(self, number=0):
+        self.id = number
+
     compute_capability = "90"
     attributes: ClassVar = {"MultiProcessorCount": 2, "MaxSharedMemoryPerBlockOptin": 232_448}
 

@@ -221,7 +221,7 @@ extern "C" __global__ void __launch_bounds__(n_threads, BLOCKS_PER_UNIT) fill_ro
     const int team = threadIdx.x / lanes_of_leaf;
 #if !COUNTER_BITS
     double* weights = (double*)(is_used + n_words);            // of the entries of the row
-    int* entries_before = (int*)(weights + n_groups);          // of each vector of flags
+    int* entries_before = (int*)(weights + (most_mask_words ? n_groups : 0));  // of each vector of flags
     Word* masks = (Word*)(entries_before + n_vectors);         // a bit for each entry and tree
     const int mask_words = (n_groups + 31) / 32;
 #endif

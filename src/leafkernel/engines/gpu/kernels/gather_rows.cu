@@ -92,7 +92,7 @@ extern "C" __global__ void times_dense(Offset n_rows, int n_chunks, const RowId*
             for (int step = lanes_of_warp / 2; step > 0; step /= 2) {
                 sum += __shfl_down_sync(all_lanes, sum, step);
             }
-            if (lane == 0) out[rows[place] * n_columns + c] = sum;
+            if (lane == 0) out[(Offset)rows[place] * n_columns + c] = sum;
         }
     }
 }

@@ -210,8 +210,8 @@ extern "C" __global__ void nearest(Offset n_rows, int n_chunks, const RowId* row
     const int per_warp = few ? max((k + Best::room) * 2, n_digits) : n_digits;
     SampleId* histogram = (SampleId*)(shared_keys + warp * per_warp);
     for (Offset place = this_warp(); place < n_rows; place += all_warps()) {
-        Value* value_to = out_values + rows[place] * k;
-        Offset* sample_to = out_samples + rows[place] * k;
+        Value* value_to = out_values + (Offset)rows[place] * k;
+        Offset* sample_to = out_samples + (Offset)rows[place] * k;
         const RowOfSegments row{starts + place * n_chunks, sizes + place * n_chunks, columns, values,
                                 n_chunks, own ? own[rows[place]] : -1, by_magnitude != 0};
         Best best{(Value*)histogram, (SampleId*)((Value*)histogram + k + Best::room), k, 0, (Value)0};

@@ -2,6 +2,12 @@
 // per sample and tree. The threads of a block share a tree.
 #include "views.cuh"
 
+// Returns an integer that is in the order of floats. CuPy compiles with -ftz=true, which makes comparisons
+// take tiny floats for zero. XGBoost's x < 0 is stored as x <= the largest negative float.
+__device__ inline int ordered(Word bits) {
+    return bits >> 31 ? -(int)(bits & 0x7fffffffu) : (int)bits;
+}
+
 // `nodes`: threshold in x, feature and left child in y. A leaf is its own left child.
 extern "C" __global__ void route(const uint2* nodes, const Offset* tree_offsets,
                                  const unsigned char* missing_go_left, const int* leaf_of_node,
@@ -22,8 +28,8 @@ extern "C" __global__ void route(const uint2* nodes, const Offset* tree_offsets,
                 const Word left = node.y & left_mask;
                 if (left == at) break;
                 const float value = x[node.y >> left_bits];
-                const bool goes_left =
-                    isnan(value) ? missing_go_left[first + at] != 0 : value <= __uint_as_float(node.x);
+                const bool goes_left = isnan(value) ? missing_go_left[first + at] != 0
+                                                    : ordered(__float_as_uint(value)) <= ordered(node.x);
                 at = left + !goes_left;
             }
             leaves[row * n_trees + tree] = (Column)(leaf_offsets[tree] + leaf_of_node[first + at]);
