@@ -10,6 +10,7 @@ synchronized before and after each. ``--forestgeom`` compares with forestgeom, w
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import platform
 import resource
@@ -28,14 +29,14 @@ from sklearn.ensemble import RandomForestClassifier
 import leafkernel
 from leafkernel import ForestProximity
 from leafkernel.engines import NativeEngine
-from leafkernel.engines.gpu import GpuEngine
+from leafkernel.engines.gpu import GpuEngine, _rows
 from leafkernel.engines.gpu._device import Kernel
 from leafkernel.inside import Inside
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "gpu.json"
 SCHEMES = ("uniform", "gap", "kerf", "oob")
-STEPS = ("kernels", "boosted", "whole", "many", "profile")
+STEPS = ("kernels", "boosted", "whole", "many", "profile", "tune")
 
 
 def main():
@@ -218,6 +219,35 @@ def measure_profile(options):
                 record = {"rows": n_rows, "scheme": scheme, "work": work, **profiled(run)}
                 found.append(record)
                 print(record, flush=True)
+    return found
+
+
+def measure_tune(options):
+    """The time of P with other sizes of thread blocks and parts."""
+    X, y = covertype(options, 65_536)
+    forest = grown(options, X, y)
+    products = {
+        scheme: Inside.of(
+            ForestProximity(forest, scheme, n_jobs=options.n_jobs).fit(X, y)
+        ).product()
+        for scheme in ("uniform", "gap")
+    }
+    names = ("_FILL_THREADS", "_BLOCKS_PER_UNIT", "_LANES_OF_LEAF")
+    usual = {name: getattr(_rows, name) for name in names}
+    found = []
+    for part_size, (threads, blocks), lanes in itertools.product(
+        (65_536, 32_768), ((256, 3), (256, 6), (512, 3), (1024, 2)), (2, 4, 8)
+    ):
+        for name, value in zip(names, (threads, blocks, lanes), strict=True):
+            setattr(_rows, name, value)
+        engine = GpuEngine(output="cupy", part_size=part_size)
+        record = {"part_size": part_size, "threads": threads, "blocks": blocks, "lanes": lanes}
+        for scheme, some in products.items():
+            record[f"{scheme}_ms"] = timed(partial(engine.rows, some), 5)
+        found.append(record)
+        print(record, flush=True)
+    for name, value in usual.items():
+        setattr(_rows, name, value)
     return found
 
 

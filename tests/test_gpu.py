@@ -22,7 +22,7 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from leafkernel import ForestProximity
 from leafkernel.engines import NativeEngine, TooManyEntriesError
 from leafkernel.engines.auto import AutoEngine
-from leafkernel.engines.gpu import GpuEngine, _copies, _device, _tiles, gpu_problem
+from leafkernel.engines.gpu import GpuEngine, _copies, _device, _rows, _tiles, gpu_problem
 from leafkernel.engines.gpu._copies import Copier
 from leafkernel.engines.gpu._index import DeviceIndex
 from leafkernel.engines.gpu._tiles import Tiles
@@ -129,6 +129,17 @@ def test_several_parts(kinds, leaves_per_tree, n_trees, rng):
         found, native = engine.nearest(product, k), NativeEngine(8).nearest(product, k)
         assert_array_equal(found[1], native[1])
         assert_array_equal(found[0], native[0])
+
+
+@pytest.mark.parametrize(("threads", "lanes"), [(256, 2), (1024, 8), (512, 16)])
+@pytest.mark.parametrize("kinds", [("ones", "ones"), ("weights", "weights")])
+def test_other_sizes_of_thread_blocks(kinds, threads, lanes, rng, monkeypatch):
+    """The sizes that ``benchmarks/gpu.py --only tune`` compares."""
+    monkeypatch.setattr(_rows, "_FILL_THREADS", threads)
+    monkeypatch.setattr(_rows, "_BLOCKS_PER_UNIT", 2)
+    monkeypatch.setattr(_rows, "_LANES_OF_LEAF", lanes)
+    product = make_product(rng, 6, 1500, 20, kinds, leaves_per_tree=6)  # several pieces for a leaf
+    assert_same(GpuEngine(part_size=512).rows(product), NativeEngine().rows(product))
 
 
 @pytest.mark.parametrize("own", [False, True])

@@ -29,9 +29,11 @@ _MOST_COLLISIONS = 2**32
 _FOUND_ZERO, _FOUND_INFINITY, _FOUND_PENDING = 1, 2, 4
 #: Bitmaps use at most this share of the free memory.
 _BITMAP_SHARE = 0.3
-#: Thread blocks that fit on a multiprocessor at the same time.
+#: Thread blocks that fit on a multiprocessor at the same time, their threads, and the lanes that
+#: walk the list of a leaf. `benchmarks/gpu.py --only tune` compares other values.
 _BLOCKS_PER_UNIT = 3
 _FILL_THREADS = 512
+_LANES_OF_LEAF = 4
 #: For sums of weights: parts of a chunk, and masks of entries and trees.
 _PARTS_WITH_MASKS = 2
 _MASK_WORDS = 8 * 1024
@@ -222,6 +224,7 @@ class DeviceProduct:
             "COUNTER_BITS": memory.counter_bits,
             "BLOCKS_PER_UNIT": _BLOCKS_PER_UNIT,
             "N_THREADS": _FILL_THREADS,
+            "LANES_OF_LEAF": _LANES_OF_LEAF,
         }
         kernel("fill_rows.cu", "fill_rows", **macros, **self.macros)(
             *self._query_arguments(),

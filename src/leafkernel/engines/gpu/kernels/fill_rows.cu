@@ -1,9 +1,9 @@
 // Finds the entries of rows of P, in ascending order of samples, and their values.
 //
 // A thread block handles one segment at a time: one row in one chunk of the samples. Shared memory has a
-// flag for each sample of the chunk, which says whether it shares a leaf with the row. Four lanes walk the
-// list of a leaf in a part, 32 members at a time. Longer lists are cut into pieces, so that all lanes have
-// work. Then the block reads the flags in order and writes the entries.
+// flag for each sample of the chunk, which says whether it shares a leaf with the row. A few lanes walk the
+// list of a leaf in a part, eight members each at a time. Longer lists are cut into pieces, so that all lanes
+// have work. Then the block reads the flags in order and writes the entries.
 //
 // If sums are counts, shared memory also has a counter for each sample.
 //
@@ -15,12 +15,12 @@
 // block works on earlier segments.
 //
 // COUNTER_BITS: 8 or 16 bits per counter, or 0 if sums are not counts. N_THREADS: threads of a block.
-// BLOCKS_PER_UNIT: blocks that run on a multiprocessor at the same time.
+// BLOCKS_PER_UNIT: blocks that run on a multiprocessor at the same time. LANES_OF_LEAF: 1, 2, 4, 8 or 16.
 #include "views.cuh"
 
 constexpr int n_threads = N_THREADS;
 constexpr int n_warps = n_threads / lanes_of_warp;
-constexpr int lanes_of_leaf = 4;
+constexpr int lanes_of_leaf = LANES_OF_LEAF;
 constexpr int n_teams = n_threads / lanes_of_leaf;  // teams of lanes, each on one list
 constexpr int members_per_vector = sizeof(uint4) / sizeof(Member);
 constexpr int vectors_per_piece = lanes_of_leaf;
@@ -153,7 +153,8 @@ __device__ inline void walk(const RowLists& lists, Queue& queue, RowId row, List
             const int n_pieces = list.n_pieces();
             int n_here = n_pieces;
             if (n_pieces > 1 && n_entries <= most_entries) {
-                const Word lanes = 0xfu << (threadIdx.x % lanes_of_warp & ~(lanes_of_leaf - 1));
+                constexpr Word first_lanes = (1u << lanes_of_leaf) - 1;
+                const Word lanes = first_lanes << (threadIdx.x % lanes_of_warp & ~(lanes_of_leaf - 1));
                 const Word name = ((Word)entry << part_bits | part) << piece_bits;
                 const bool is_large = n_pieces > most_pieces;
                 int place = 0;
