@@ -6,6 +6,7 @@ Without a GPU, the kernels run on the processor, on smaller data: see tests/cuda
 import copy
 import dataclasses
 import pickle
+import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -17,7 +18,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from products import make_product, products
-from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
 
 from leafkernel import ForestProximity
 from leafkernel.engines import NativeEngine, TooManyEntriesError
@@ -206,6 +211,8 @@ def test_lists(product, part_size):
 
 
 def test_limits(rng):
+    with pytest.raises(ValueError, match=r"max_bytes must be positive; got -5"):
+        GpuEngine(max_bytes=-5)
     with pytest.raises(ValueError, match=r"part_size must be from 1 to 65,536; got 65537"):
         GpuEngine(part_size=65_537)
     product = make_product(rng, 50, 500, 5, ("ones", "ones"))
@@ -457,6 +464,40 @@ def test_routing_of_boosted_models(library):
     assert_same(gpu.proximity(X[:50]), native.proximity(X[:50]))
 
 
+@pytest.mark.parametrize("engine", ["gpu", "native", AutoEngine()], ids=["gpu", "native", "auto"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "kind", ["XGBClassifier", "LGBMClassifier", HistGradientBoostingClassifier]
+)
+def test_samples_on_the_device(kind, dtype, engine):
+    """The device finds their leaves if it can. Otherwise, they are copied to main memory."""
+    import cupy
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 4)).astype(dtype)
+    y = (X[:, 0] > 0).astype(int)
+    if isinstance(kind, str):
+        library = pytest.importorskip({"X": "xgboost", "L": "lightgbm"}[kind[0]])
+        model = getattr(library, kind)(n_estimators=5, max_depth=4).fit(X, y)
+    else:
+        model = kind(max_iter=5).fit(X, y)
+    native = ForestProximity(model, "kerf", engine="native").fit(X)
+    prox = ForestProximity(model, "kerf", engine=engine).fit(cupy.asarray(X))
+    assert_array_equal(prox._samples.leaf, native._samples.leaf)
+    found = prox.kneighbors(cupy.asarray(X[:20]), 3)[1]
+    assert_array_equal(found, native.kneighbors(X[:20], 3)[1])
+
+
+def test_features_on_the_device(iris):
+    import cupy
+
+    X, y = iris
+    forest = RandomForestClassifier(5, random_state=0).fit(X, y)
+    native = ForestProximity(forest, "ih", engine="native").fit(X, y)
+    prox = ForestProximity(forest, "ih", engine="gpu").fit(cupy.asarray(X), y)
+    assert_same(prox.proximity(), native.proximity())
+
+
 def test_routing_more_samples_than_fit(many_rows, small_device):
     forest, X, y = many_rows
     native = ForestProximity(forest, "gap", engine="native").fit(X, y)
@@ -520,6 +561,8 @@ def test_auto_takes_the_device_for_large_work(rng, monkeypatch):
     product = make_product(rng, 300, 3000, 20, ("ones", "ones"), leaves_per_tree=10)
     assert "too few for a GPU" in AutoEngine(2).describe(product)
     monkeypatch.setattr("leafkernel.engines.auto._LARGE_WORK", 1000)
-    assert AutoEngine(2).describe(product).startswith("gpu, ")
+    assert re.fullmatch(
+        r"gpu, .* \(about [\d,]+ leaf collisions\)", AutoEngine(2).describe(product)
+    )
     assert_same(AutoEngine(2).rows(product), NativeEngine().rows(product))
     assert_array_equal(AutoEngine(2).nearest(product, 4)[1], NativeEngine().nearest(product, 4)[1])

@@ -1,7 +1,5 @@
 """What the GPU engine does on a machine without a GPU, and what needs none."""
 
-import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -118,43 +116,3 @@ def test_packed_trees_of_boosting_libraries(library):
     assert is_exact == (library == "xgboost")  # LightGBM compares in float64
     assert forest.packed(np.where(np.isnan(X), np.inf, X)) is None
     assert forest.packed(X[:, :3]) is None
-
-
-FOLDER = Path(__file__).parent.parent / "src" / "leafkernel" / "engines" / "gpu" / "kernels"
-MACROS = {
-    "Value": "float",
-    "VALUE_BYTES": 4,
-    "Column": "int",
-    "ListOffset": "unsigned int",
-    "LeafId": "unsigned short",
-    "QueryWeight": "float",
-    "MemberWeight": "unsigned char",
-    "N_PLANES": 7,
-    "N_THREADS": 512,
-    "BLOCKS_PER_UNIT": 3,
-}
-
-
-def variants():
-    """Each kernel, and those that depend on weights in both forms."""
-    for path in sorted(FOLDER.glob("*.cu")):
-        depends = re.search("_WEIGHTS|COUNTER_BITS", path.read_text())
-        yield from [(path.name, weighs) for weighs in ((0, 1) if depends else (0,))]
-
-
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc, to compile without a GPU")
-@pytest.mark.parametrize(("name", "weighs"), [*variants()])
-def test_kernels_compile(name, weighs, tmp_path):
-    macros = {**MACROS, "QUERY_WEIGHTS": weighs, "MEMBER_WEIGHTS": weighs}
-    macros["COUNTER_BITS"] = 0 if weighs else 8
-    defined = [f"-D{macro}={value}" for macro, value in macros.items()]
-    command = [
-        "nvcc",
-        "-std=c++17",
-        "-arch=sm_90",
-        "-fmad=false",
-        "-Werror",
-        "all-warnings",
-        "-cubin",
-    ]
-    subprocess.run([*command, *defined, "-o", tmp_path / "kernel.cubin", FOLDER / name], check=True)

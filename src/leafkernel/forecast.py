@@ -138,7 +138,8 @@ def forecast(product: Product, engine: Engine, *, limit: int) -> Forecast:
         nonzeros_error=error,
         nonzeros_at_most=at_most,
         bytes=csr_bytes(m, nonzeros + error, product.dtype.itemsize),
-        seconds=_seconds(product, engine, collisions),
+        # For some rows, the engine "auto" may choose another engine than for all rows.
+        seconds=_seconds(product, getattr(engine, "chosen", lambda _: engine)(product), collisions),
         limit=limit,
         bitmap_bytes=getattr(engine, "bitmap_bytes", lambda _: 0)(product),
         engine=getattr(engine, "describe", lambda _: "")(product),

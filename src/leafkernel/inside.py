@@ -27,7 +27,7 @@ from leafkernel.leaf_index import ForestStats, LeafIndex, Samples
 from leafkernel.parts import PartedIndex
 from leafkernel.product import Product
 from leafkernel.schemes import WeightScheme
-from leafkernel.training import check_rows, leaves_by, read_features
+from leafkernel.training import check_rows, from_device, leaves_by, read_features
 
 if TYPE_CHECKING:
     from leafkernel.proximity import ForestProximity
@@ -178,7 +178,9 @@ class Inside:
             return samples
         raw = isinstance(self.prox.forest_, forests.RawLeaves)
         check_columns(self.prox, forests.check_leaves(X) if raw else X, reset=False)
-        leaf = leaves_by(getattr(self.engine, "route", None), self.forest, X)
+        route = getattr(self.engine, "route", None)
+        X = from_device(X, self.forest, self.scheme, route)
+        leaf = leaves_by(route, self.forest, X)
         if leaf is None:
             leaf = self.forest.leaves(X, n_threads=self.n_threads)
         check_rows(self.forest, X, leaf)

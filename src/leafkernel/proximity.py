@@ -1253,7 +1253,9 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         """
         inside = Inside.of(self)
         inside.require_in_memory("forecast", "P needs no forecast, as it is computed in blocks")
-        return forecast(inside.product(X), inside.engine, limit=inside.prox._limit())
+        return forecast(
+            inside.product(X), inside.engine, limit=inside.prox._limit(inside.own_engine)
+        )
 
     def explore(self, X: Any, y: Any = None, **params: Any) -> Any:
         """Create an interactive HTML page of the training samples.

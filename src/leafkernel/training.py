@@ -35,11 +35,21 @@ def read_samples(
     route: Route | None = None,
 ) -> Samples:
     """Return the training samples with the information that the scheme needs."""
-    leaf = None if forest.learns_leaves else leaves_by(route, forest, X)
+    route = None if forest.learns_leaves else route
+    X = from_device(X, forest, scheme, route)
+    leaf = leaves_by(route, forest, X)
     if leaf is None:
         leaf = forest.training_leaves(X, n_threads=n_threads)
     check_rows(forest, X, leaf)
     return complete_samples(Samples(leaf), forest, scheme, X, y, sample_weight, n_threads=n_threads)
+
+
+def from_device(X: Any, forest: FittedForest, scheme: WeightScheme, route: Route | None) -> Any:
+    """Return X, copied to main memory if it is on a device that does not find its leaves."""
+    if not (hasattr(X, "__cuda_array_interface__") and hasattr(X, "get")):
+        return X
+    stays = route is not None and "features" not in scheme.needs and forest.packed(X) is not None
+    return X if stays else X.get()
 
 
 def leaves_by(route: Route | None, forest: FittedForest, X: Any) -> npt.NDArray[Any] | None:

@@ -53,17 +53,24 @@ class AutoEngine:
 
     def chosen(self, product: Product) -> Any:
         """Return the engine for a product. CuPy is imported only if the work is large."""
+        return self._chosen(product)[0]
+
+    def describe(self, product: Product) -> str:
+        """Return the name of the engine for a product, and why it was selected."""
+        engine, reason = self._chosen(product)
+        return f"{engine.describe(product)} ({reason})"
+
+    def _chosen(self, product: Product) -> tuple[Any, str]:
         native, n_rows = NativeEngine(self.n_threads), product.n_rows
         rows = np.unique(np.linspace(0, n_rows - 1, _SAMPLED_ROWS).astype(np.int64))
         some = native.collisions(product.take(rows[rows >= 0]))
         work = float(some.mean()) * n_rows if len(some) else 0.0
+        collisions = f"about {float(f'{work:.2g}'):,.0f} leaf collisions"
         if work < _LARGE_WORK:
-            rounded = float(f"{work:.2g}")
-            reason = f"about {rounded:,.0f} leaf collisions are too few for a GPU"
-            return replace(native, reason=reason)
+            return native, f"{collisions} are too few for a GPU"
         gpu = import_module("leafkernel.engines.gpu")
         problem = gpu.gpu_problem()
-        return gpu.GpuEngine() if problem is None else replace(native, reason=problem)
+        return (gpu.GpuEngine(), collisions) if problem is None else (native, problem)
 
     def prepare(self, index: LeafIndex) -> LeafIndex:
         """Return the index itself. The selected engine prepares it."""
@@ -73,7 +80,6 @@ class AutoEngine:
         """Return the same engine on one thread."""
         return replace(self, n_threads=1)
 
-    describe = _of_chosen("describe")
     rows = _of_chosen("rows")
     dense = _of_chosen("dense")
     nearest = _of_chosen("nearest")

@@ -24,9 +24,11 @@ class BoostedTrees(FittedForest):
     def pack_numbers(self, X: Any, n_features: int) -> tuple[RouteTable, Array] | None:
         """Return packed trees and X as float32, if X is a plain array without infinite numbers.
 
-        The result is None if a tree cannot be packed, for example because it has categories.
+        X may be an array on a GPU. The result is None if a tree cannot be packed, for example
+        because it has categories.
         """
-        if not isinstance(X, np.ndarray) or X.dtype.kind not in "fiub" or X.ndim != 2:
+        is_array = isinstance(X, np.ndarray) or hasattr(X, "__cuda_array_interface__")
+        if not is_array or X.dtype.kind not in "fiub" or X.ndim != 2:
             return None
         if X.shape[1] != n_features or np.isinf(X).any():
             return None
@@ -40,7 +42,7 @@ class BoostedTrees(FittedForest):
             except ValueError:  # such as nodes that were removed after the training
                 known["_table"] = None
         with np.errstate(over="ignore"):
-            numbers = np.asarray(X, dtype=np.float32)
+            numbers = X.astype(np.float32, copy=False)
         if known["_table"] is None or np.isinf(numbers).any():
             return None
         return known["_table"], numbers

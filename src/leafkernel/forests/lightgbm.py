@@ -94,9 +94,13 @@ class LightGBMForest(BoostedTrees):
         LightGBM compares float64 values.
         """
         found = self.pack_numbers(X, self._booster.num_feature())
-        if found is None or not np.array_equal(X, found[1], equal_nan=X.dtype.kind == "f"):
-            return None
-        return found
+        if found is None or X.dtype == np.float32:
+            return found
+        # On a GPU, only float32 is used.
+        same = isinstance(X, np.ndarray) and np.array_equal(
+            X, found[1], equal_nan=X.dtype.kind == "f"
+        )
+        return found if same else None
 
     def leaf_values(self) -> Array:
         """Return the value that each leaf adds to the score, shape (L,)."""

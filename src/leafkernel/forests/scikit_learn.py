@@ -119,7 +119,7 @@ class _TreesOfSklearn(FittedForest):
         """Return a CuPy array as float32. The rules are those of :meth:`validate`."""
         probe = np.zeros((1, X.shape[1]), dtype=np.float32)
         self.validate(probe)  # raises an error if the number of features is wrong
-        X = X.astype(np.float32)
+        X = X.astype(np.float32, copy=False)
         if X.shape[0] and not bool(abs(X).max() <= np.finfo(np.float32).max):  # NaN or infinity
             self.validate(X.get())
         return X

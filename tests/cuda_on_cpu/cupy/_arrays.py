@@ -82,7 +82,9 @@ class ndarray(np.lib.mixins.NDArrayOperatorsMixin):  # noqa: N801 - the name in 
         stream.check(self._owner)
         stream.do(copy)
 
-    def astype(self, dtype):
+    def astype(self, dtype, copy=True):  # noqa: FBT002 - as in CuPy
+        if not copy and dtype == self.dtype:
+            return self
         return ndarray(self._host.astype(dtype))
 
     def view(self, dtype):

@@ -81,6 +81,11 @@ class GpuEngine:
                 f"part_size must be from 1 to {LARGEST_PART:,}; got {self.part_size}. Leave it out "
                 "to use the largest size that the GPU supports."
             )
+        if self.max_bytes is not None and self.max_bytes <= 0:
+            raise ValueError(
+                f"max_bytes must be positive; got {self.max_bytes}. Leave it out to use 60% of the "
+                "free memory."
+            )
         load_cupy()  # raises an error if there is no GPU
 
     @property
