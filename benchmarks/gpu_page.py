@@ -14,15 +14,17 @@ RESULTS = HERE / "gpu.json"
 PAGE = HERE.parent / "docs" / "gpu.md"
 BYTES_PER_MS = 4.8e9  # of the memory of an H200, by its data sheet
 KERNELS = """\
-**Proximities and neighbors.** The training samples are on the GPU before, and the results stay
+**Proximities and neighbors.** The training samples are already on the GPU, and the results stay
 there. The bound is the time to write P once at 4.8 TB/s, the bandwidth in the data sheet."""
 CUSPARSE = """\
-**cuSPARSE.** The same matrix P, as the sparse product Q Wᵀ of CuPy, which uses cuSPARSE."""
+**cuSPARSE.** CuPy computes the same matrix with cuSPARSE, as the sparse product P = Q Wᵀ of the
+query map and the transposed reference map."""
 BOOSTED = """\
 **Large leaves.** LightGBM, 100 trees of 31 leaves. The results are copied to main memory."""
 WHOLE = """\
-**From X to the answer.** The time from a fitted forest and X in main memory. The ten million rows
-are synthetic and resemble HIGGS. Their forest has 100 trees of 60,000 rows each."""
+**From X to the answer.** The time from a fitted forest and X in main memory. forestgeom is the
+package of the paper's authors. The ten million rows are synthetic and resemble HIGGS. Their forest
+has 100 trees of 60,000 rows each."""
 BEGIN, END = "<!-- measured -->\n\n", "\n\n<!-- end -->"
 
 

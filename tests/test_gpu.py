@@ -358,7 +358,7 @@ def test_a_proximity_that_is_too_large():
         return np.full(samples.leaf.shape, 1e30)
 
     known = {"weight_scheme": huge, "dtype": np.float32}
-    with pytest.raises(OverflowError, match=r"too large for float32; use dtype=np\.float64"):
+    with pytest.raises(OverflowError, match=r"too large for float32\. Use dtype=np\.float64"):
         ForestProximity.from_leaves(leaves, engine="gpu", **known).proximity()
 
 

@@ -1,7 +1,7 @@
 """Runs the CUDA kernels on the processor, so that the GPU engine is tested on every machine.
 
 ``cupy`` and ``cupyx`` in this folder stand in for CuPy: arrays are in main memory, but cannot be
-mixed with NumPy arrays by accident, have random-looking contents until they are written, and count
+mixed with NumPy arrays by accident, are full of one unlikely byte until they are written, and count
 toward the memory of an emulated device. The kernels are compiled with the C++ compiler of this
 machine. See emulator.cpp.
 """

@@ -1,11 +1,11 @@
-// Runs the thread blocks of a kernel one after another, on one processor core. Every thread is a fiber: a
-// stack of its own, which runs until the thread waits for others. Which thread runs next is random, so that
+// Runs the thread blocks of a kernel one after another, on one processor core. Every thread is a fiber with a
+// stack of its own, and runs until it waits for other threads. The next thread is chosen at random, so that
 // a missing __syncthreads() or __syncwarp() shows as a wrong result.
 //
 // More mistakes are found than on a device:
 // - Arrays and shared memory end at a page that must not be touched, so reading or writing past the end
 //   is a crash. (They are rounded up to 16 bytes.)
-// - Shared memory has random-looking contents at the start of a block.
+// - Shared memory is full of one unlikely byte at the start of a block.
 // - Threads that wait for each other forever, or for lanes that do something else, are reported.
 // - Arguments must have the sizes of the parameters.
 //

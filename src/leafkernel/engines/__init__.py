@@ -51,7 +51,7 @@ class Engine(Preparer, Protocol):
     Cloning or pickling the proximity copies the engine. If it holds objects that cannot be copied,
     define ``__deepcopy__`` and ``__reduce__``.
 
-    An engine may also have these methods:
+    An engine may also have these methods and attributes:
 
     - ``dense(product, on_progress)`` returns P as a dense array.
     - ``describe(product)`` returns the name of the engine for ``forecast``.

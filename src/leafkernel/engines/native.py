@@ -22,7 +22,7 @@ NO_LIMIT = 2**62
 
 @dataclass(frozen=True)
 class NativeEngine:
-    """The compiled engine, selected by default. Ctrl-C stops it between blocks of rows.
+    """The compiled engine. Ctrl-C stops it between blocks of rows.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The GPU engine. It needs CuPy and an NVIDIA GPU; nothing of it is imported before it is used."""
+"""The GPU engine. It needs CuPy and an NVIDIA GPU. CuPy is imported only if the engine is used."""
 
 from __future__ import annotations
 
@@ -49,18 +49,19 @@ _ENTRIES_OF_PIECE = 2**20
 class GpuEngine:
     """Computes rows of P on an NVIDIA GPU, through CuPy.
 
-    ``ForestProximity(forest, engine="gpu")`` creates it. Proximities equal those of the default
-    engine to the last bit. Products with vectors are summed in another, fixed order, so they agree
-    up to rounding. The training samples stay on the GPU. If they do not fit, they are copied there
-    in slices for every call. If the rows of P do not fit, they are computed in blocks.
+    ``ForestProximity(forest, engine="gpu")`` creates it. Proximities equal those of the engine
+    "native" to the last bit, except that float32 proximities below 1.2e-38 are zero. Products with
+    vectors are summed in another, fixed order, so they agree up to rounding. The training samples
+    stay on the GPU. If they do not fit, they are copied there in slices for every call. If the rows
+    of P do not fit, they are computed in blocks.
 
     Parameters
     ----------
     n_threads : int, default=1
         Not used. The GPU manages its own threads.
     output : {"numpy", "cupy"}, default="numpy"
-        Where results are returned: in main memory as NumPy and SciPy arrays, or on the GPU as CuPy
-        arrays and ``cupyx.scipy.sparse`` matrices.
+        Type of the results: NumPy and SciPy arrays in main memory, or CuPy arrays and
+        ``cupyx.scipy.sparse`` matrices on the GPU.
     max_bytes : int, default=None
         GPU memory for one block of rows. By default, 60% of the free memory.
     part_size : int, default=None
@@ -90,7 +91,7 @@ class GpuEngine:
 
     @property
     def key(self) -> Hashable:
-        """Engines on the same device share the copy of an index."""
+        """Engines on the same device, with the same size of parts, share the copy of an index."""
         return "gpu", load_cupy().cuda.Device().id, self.part_size
 
     def prepare(self, index: LeafIndex) -> DeviceIndex:
@@ -117,7 +118,7 @@ class GpuEngine:
         if tiles is None:
             return f"gpu, {name}"
         n_tiles = len(tiles.references) * len(tiles.queries)
-        return f"gpu, {name} (in {n_tiles} pieces, because its memory is too small for the samples)"
+        return f"gpu, {name} (in {n_tiles} slices, because its memory is too small for the samples)"
 
     def route(self, table: RouteTable, X: Any) -> npt.NDArray[Any] | None:
         """Return the leaves of float32 samples, or None if the CPU is faster."""
@@ -209,7 +210,7 @@ class GpuEngine:
         *,
         by_magnitude: bool,
     ) -> Iterator[tuple[int, int]]:
-        """Write the nearest samples of consecutive rows, and yield where these begin and end."""
+        """Write the nearest samples of consecutive rows, and yield the first row and the end."""
         cupy, k, dtype = load_cupy(), similarity.shape[1], similarity.dtype
         if k == 0:
             return
@@ -320,7 +321,7 @@ class GpuEngine:
         return counts
 
     def moved(self, found: Any) -> Any:
-        """Return a result in main memory where results are wanted."""
+        """Return a result that is in main memory in the form that ``output`` names."""
         if self.output == "numpy":
             return found
         asarray = load_cupy().asarray

@@ -63,7 +63,7 @@ class Copier:
 
 @contextmanager
 def copier() -> Iterator[Copier]:
-    """Copy in the background. At the end, all downloads are done."""
+    """Copy in the background. On exit, wait for all downloads."""
     made = Copier()
     try:
         yield made

@@ -230,6 +230,6 @@ _FREE: dict[int, tuple[float, int]] = {}
 
 
 def finished(result: Any) -> Any:
-    """Return a result when the device has computed it. Another thread may use another stream."""
+    """Wait for the device, and return a result. It can then be used on every stream."""
     load_cupy().cuda.get_current_stream().synchronize()
     return result

@@ -142,7 +142,7 @@ class DeviceIndex:
             return None
         name = None if convert is None else convert.__name__
         key = array.ctypes.data, array.shape, array.strides, array.dtype.str, name
-        # Removed and added again, so that the array that was used longest ago is the first.
+        # Removed and added again, so that the least recently used array is the first.
         kept = self._kept.pop(key, None)
         if kept is None:
             found = to_device(array)
@@ -173,7 +173,7 @@ class DeviceIndex:
         return self._table[0]
 
     def leaf_share(self) -> float:
-        """Return the share of the samples in the leaf of a sample, on average. Computed once."""
+        """Return the average share of all samples in the leaf of a sample. Computed once."""
         if self._leaf_share is None:
             cupy = load_cupy()
             sizes = cupy.diff(self.list_offsets.astype(np.int64)).reshape(self.n_parts, -1)

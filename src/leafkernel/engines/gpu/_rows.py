@@ -62,7 +62,7 @@ class SharedMemory:
     counter_bits : int
         Bits of a counter. 0 if sums are not counts.
     mask_words : int
-        Words for the trees of entries. 0 if they are not used: all values are then found later.
+        Words for the trees of entries. If 0, pull_values.cu or pull_ragged.cu computes all values.
     """
 
     n_bytes: int
@@ -252,9 +252,9 @@ class DeviceProduct:
             found = int(status)
         if found & _FOUND_INFINITY:
             raise OverflowError(
-                f"a proximity is too large for {self.dtype}; use "
+                f"A proximity is too large for {self.dtype}. Use "
                 + ("dtype=np.float64, or " if self.dtype == np.float32 else "")
-                + "smaller weights"
+                + "smaller weights."
             )
         if found & _FOUND_ZERO:
             segments.drop_zeros()
@@ -298,7 +298,7 @@ class DeviceProduct:
     def has_large_leaves(self) -> bool:
         """Return whether bitmaps of leaves find neighbors faster than lists of members.
 
-        Counts must be the order of proximities, so there are no factors of rows and samples.
+        Counts must have the order of proximities, so there are no factors of rows and samples.
         """
         index = self.index
         factors = (self.by_row, index.by_sample, self.reference_oob, self.diagonal, self.offsets)
@@ -313,7 +313,7 @@ class DeviceProduct:
     def nearest_by_planes(
         self, similarity: Any, samples: Any, most_rows: int
     ) -> Iterator[tuple[int, int]]:
-        """Write the nearest samples of consecutive rows, and yield where these begin and end."""
+        """Write the nearest samples of consecutive rows, and yield the first row and the end."""
         k = similarity.shape[1]
         bitmaps = self.index.bitmaps()
         n_planes = max(4, self.longest.bit_length())

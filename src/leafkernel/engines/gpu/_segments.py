@@ -1,4 +1,4 @@
-"""Entries of rows of P on the device, and what is made of them."""
+"""Entries of rows of P on the device, and their conversion to CSR and dense arrays."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Products that do not fit on the device, computed in tiles.
 
-A *tile* is a slice of the reference samples and a slice of the query rows. One slice of the
-reference samples after another is listed on the device. For each, the query rows come in slices,
-too. While a slice is used, the next one is copied to the device.
+A *tile* is a slice of the reference samples and a slice of the query rows. Slices of the reference
+samples are used one after another, each with all slices of the query rows. Meanwhile, the next
+slice is copied to the device.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 // Moves the entries of segments: without zeros, into a CSR matrix, or into a dense matrix. One warp per
-// segment or row, if nothing else is said.
+// segment or row, unless noted otherwise.
 #include "views.cuh"
 
 // Removes zeros within each segment and keeps the order.

@@ -2,7 +2,7 @@
 //
 // The members of all leaves are counted, the counts are added up outside, and the samples are written to
 // their lists. Threads write in any order, so each list is sorted at the end. No sort of all entries is
-// needed, and no memory but the lists.
+// needed, and no memory besides the lists and the counts.
 #include "views.cuh"
 
 struct Entry {

@@ -2,8 +2,8 @@
 // per sample and tree. The threads of a block share a tree.
 #include "views.cuh"
 
-// Returns an integer that is in the order of floats. CuPy compiles with -ftz=true, which makes comparisons
-// take tiny floats for zero. XGBoost's x < 0 is stored as x <= the largest negative float.
+// Returns integers in the order of floats. CuPy compiles with -ftz=true, which makes comparisons treat tiny
+// floats as zero. XGBoost's x < 0 is stored as x <= the largest negative float.
 __device__ inline int ordered(Word bits) {
     return bits >> 31 ? -(int)(bits & 0x7fffffffu) : (int)bits;
 }

@@ -1,4 +1,4 @@
-// Types and functions that all kernels share. The words are those of cpp/include/leafkernel/views.hpp:
+// Types and functions that all kernels share. The terms are those of cpp/include/leafkernel/views.hpp:
 //
 //     P(i, j) = scale · a(i) · b(j) · Σ over shared leaves of  q(i, t) · g(leaf) · w(j, t)
 //
@@ -55,7 +55,7 @@ struct QueryRows {
     __device__ Offset end(Offset row) const { return begin(row + 1); }
 };
 
-// What turns the sum of a pair into its proximity.
+// Converts the sum of a pair to its proximity.
 struct Finish {
     const double* by_row;     // a
     const double* by_sample;  // b
