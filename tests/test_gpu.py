@@ -488,6 +488,38 @@ def test_samples_on_the_device(kind, dtype, engine):
     assert_array_equal(found, native.kneighbors(X[:20], 3)[1])
 
 
+class Tensor:
+    """An array of another library on the device."""
+
+    def __init__(self, array):
+        self.array, self.shape, self.dtype = array, array.shape, array.dtype
+
+    def __len__(self):
+        return len(self.array)
+
+    @property
+    def __cuda_array_interface__(self):
+        return self.array.__cuda_array_interface__
+
+
+@pytest.mark.parametrize("is_fitted", [True, False])
+@pytest.mark.parametrize("engine", ["gpu", "native"])
+def test_tensors_on_the_device(engine, is_fitted, iris):
+    import cupy
+
+    X, y = iris
+    X, weight = X.astype(np.float32), np.linspace(1, 2, len(y))
+    forest = RandomForestClassifier(5, random_state=0)
+    if is_fitted:
+        forest.fit(X, y, sample_weight=weight)
+    on_device = [Tensor(cupy.asarray(array)) for array in (X, y, weight)]
+    prox = ForestProximity(forest, "kerf", engine=engine).fit(*on_device)
+    native = ForestProximity(forest, "kerf", engine="native").fit(X, y, weight)
+    assert_same(prox.proximity(on_device[0]), native.proximity(X))
+    averages = prox.weighted_average(y, on_device[0])
+    assert_allclose(averages, native.weighted_average(y, X), rtol=1e-6)
+
+
 def test_features_on_the_device(iris):
     import cupy
 

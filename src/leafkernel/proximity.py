@@ -25,7 +25,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 import leafkernel._native as core
 from leafkernel import forests, saving
 from leafkernel._memory import available_bytes, format_bytes, parse_bytes
-from leafkernel._optional import is_dask, require
+from leafkernel._optional import in_main_memory, is_dask, require
 from leafkernel._progress import progress_bar
 from leafkernel._repr import FittedRepr
 from leafkernel._row_labels import index_of, join_indexes, labels_at, positions_of
@@ -369,6 +369,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         if any(map(is_dask, (X, y, sample_weight))):
             return self._fit_on_dask(scheme, X, y, sample_weight)
         n_threads = count_threads(self.n_jobs)
+        y, sample_weight = in_main_memory(y), in_main_memory(sample_weight)
         refuse_masked("y", y)
         refuse_masked("sample_weight", sample_weight)
         check_same_lengths(X, y, None if np.isscalar(sample_weight) else sample_weight)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from scipy.sparse import issparse
 from sklearn.utils.multiclass import type_of_target
 
+from leafkernel._optional import as_cupy, is_on_gpu
 from leafkernel._progress import track
 from leafkernel._targets import check_labels, refuse_missing, target_of
 from leafkernel._validation import check_length, warn
@@ -46,8 +47,9 @@ def read_samples(
 
 def from_device(X: Any, forest: FittedForest, scheme: WeightScheme, route: Route | None) -> Any:
     """Return X, copied to main memory if it is on a device that does not find its leaves."""
-    if not (hasattr(X, "__cuda_array_interface__") and hasattr(X, "get")):
+    if not is_on_gpu(X):
         return X
+    X = as_cupy(X)
     stays = route is not None and "features" not in scheme.needs and forest.packed(X) is not None
     return X if stays else X.get()
 

@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from leafkernel._optional import in_main_memory
 from leafkernel.forests import wrapped
 from leafkernel.forests._base import FittedForest, InBag, Unavailable
 from leafkernel.forests._links import Link
@@ -77,7 +78,7 @@ def fit_if_needed(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
         return estimator
     _refuse_unsupported(wrapped.innermost(estimator))
     known = wrapped.weights_for(estimator, sample_weight)
-    return _copy(estimator).fit(X, y, **known)
+    return _copy(estimator).fit(in_main_memory(X), y, **known)
 
 
 def adapt(estimator: Any, *, n_threads: int = 1) -> FittedForest:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from leafkernel._optional import is_on_gpu
 from leafkernel._validation import describe
 from leafkernel.forests._base import Array, FittedForest, InBag, LeafAverages, Unavailable
 from leafkernel.forests._gradients import Training, averages, retrace
@@ -27,7 +28,7 @@ class BoostedTrees(FittedForest):
         X may be an array on a GPU. The result is None if a tree cannot be packed, for example
         because it has categories.
         """
-        is_array = isinstance(X, np.ndarray) or hasattr(X, "__cuda_array_interface__")
+        is_array = isinstance(X, np.ndarray) or is_on_gpu(X)
         if not is_array or X.dtype.kind not in "fiub" or X.ndim != 2:
             return None
         if X.shape[1] != n_features or np.isinf(X).any():

@@ -32,6 +32,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.tree import BaseDecisionTree
 from sklearn.tree._tree import Tree as SklearnTree
 
+from leafkernel._optional import is_on_gpu
 from leafkernel._validation import check_numbers, describe
 from leafkernel.forests._base import Array, FittedForest, InBag, Unavailable, with_own_names
 from leafkernel.forests._boosting import BoostedTrees
@@ -111,7 +112,7 @@ class _TreesOfSklearn(FittedForest):
         """Return packed trees and X as float32. X may be an array on a GPU."""
         if self._table is None or issparse(X):
             return None
-        if hasattr(X, "__cuda_array_interface__"):
+        if is_on_gpu(X):
             return self._table, self._validate_on_device(X)
         return self._table, self.validate(X)
 

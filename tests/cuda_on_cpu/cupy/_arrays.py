@@ -1,6 +1,7 @@
 """Arrays of the emulated device."""
 
 import functools
+import types
 
 import numpy as np
 from cupy import cuda
@@ -140,6 +141,10 @@ def on_device(function):
 def asarray(array, dtype=None):
     if isinstance(array, ndarray):
         return array if dtype in (None, array.dtype) else array.astype(dtype)
+    if hasattr(array, "__cuda_array_interface__"):
+        interface = array.__cuda_array_interface__
+        array = np.asarray(types.SimpleNamespace(__array_interface__=interface))
+        return ndarray(array)  # without a copy
     return ndarray(np.array(array, dtype=dtype, order="C"))
 
 
