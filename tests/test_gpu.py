@@ -23,8 +23,10 @@ from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     RandomForestClassifier,
 )
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from leafkernel import ForestProximity
+from leafkernel import Batches, ForestProximity
 from leafkernel.engines import NativeEngine, TooManyEntriesError
 from leafkernel.engines.auto import AutoEngine
 from leafkernel.engines.gpu import GpuEngine, _copies, _device, _rows, _tiles, gpu_problem
@@ -298,6 +300,34 @@ def test_tiles_of_a_fitted_kernel(scheme, small_device, leaves, monkeypatch):
     assert_same(on_device.proximity(some).get(), native.proximity(some))
 
 
+@pytest.mark.parametrize("output", ["numpy", "cupy"])
+def test_many_columns_are_multiplied_in_groups(output, small_device, rng):
+    product = make_product(rng, 60, 300, 10, ("ones", "ones"))
+    small_device(300_000)
+    engine, native, values = GpuEngine(output=output), NativeEngine(), rng.normal(size=(300, 60))
+    done = []
+    found = engine.sums(product, values, done.append), engine.apply(product, values=values)
+    assert len(done) > 1
+    assert done == sorted(done)
+    assert done[-1] == 60
+    expected = native.sums(product, values), native.apply(product, values)
+    for one, other in zip(found, expected, strict=True):
+        assert_allclose(one if output == "numpy" else one.get(), other, atol=1e-10)
+    nearest = GpuEngine().nearest(product, k=3)[1]  # by name, as in the protocol
+    assert_array_equal(nearest, native.nearest(product, 3)[1])
+
+
+def test_leaves_are_counted_on_the_processor_if_the_device_is_full(many_rows, monkeypatch):
+    forest, X, y = many_rows
+
+    def full(*args, **kwargs):
+        raise MemoryError
+
+    monkeypatch.setattr("leafkernel.engines.gpu._listing.kernel", full)
+    gpu, native = (ForestProximity(forest, engine=e).fit(X, y) for e in ("gpu", "native"))
+    assert_array_equal(Inside.of(gpu).stats.in_bag_mass, Inside.of(native).stats.in_bag_mass)
+
+
 @pytest.mark.parametrize("k", [1, 100])
 def test_neighbors_count_as_memory(k, small_device, rng):
     product = make_product(rng, 200, 150, 3, ("ones", "ones"))
@@ -520,6 +550,52 @@ def test_tensors_on_the_device(engine, is_fitted, iris):
     assert_allclose(averages, native.weighted_average(y, X), rtol=1e-6)
 
 
+def test_samples_on_the_device_for_a_pipeline(iris):
+    import cupy
+
+    X, y = iris
+    pipeline = make_pipeline(StandardScaler(), RandomForestClassifier(5, random_state=0)).fit(X, y)
+    native = ForestProximity(pipeline, "kerf", engine="native").fit(X, y)
+    prox = ForestProximity(pipeline, "kerf", engine="gpu").fit(cupy.asarray(X), y)
+    assert_same(prox.proximity(cupy.asarray(X)), native.proximity(X))
+
+
+def test_other_arguments_on_the_device(iris):
+    import cupy
+
+    X, y = iris
+    forest = RandomForestClassifier(30, random_state=0).fit(X, y)
+    gpu, native = (ForestProximity(forest, "gap", engine=e).fit(X, y) for e in ("gpu", "native"))
+    found = gpu.reweigh("ih", X=cupy.asarray(X)).proximity()
+    assert_same(found, native.reweigh("ih", X=X).proximity())
+    sums = gpu.weighted_sums(cupy.asarray(y))
+    assert_allclose(sums, native.weighted_sums(y), atol=1e-6)
+    leaves = np.arange(20).reshape(10, 2)
+    on_device = ForestProximity.from_leaves(cupy.asarray(leaves), engine="gpu")
+    expected = ForestProximity.from_leaves(leaves, engine="native")
+    assert_same(on_device.proximity(), expected.proximity())
+    for wrong in (X[:0], X.astype(complex)):
+        for place in (np.asarray, cupy.asarray):
+            with pytest.raises(ValueError, match=r"0 sample|[Cc]omplex data"):
+                gpu.kneighbors(place(wrong), 3)
+
+
+def test_batches_and_dask_with_results_on_the_device(iris):
+    dask = pytest.importorskip("dask.array")
+    X, y = iris
+    forest = RandomForestClassifier(5, random_state=0).fit(X, y)
+    native = ForestProximity(forest, "kerf", engine="native").fit(X, y)
+    prox = ForestProximity(forest, "kerf", engine=GpuEngine(output="cupy")).fit(X, y)
+    assert_same(prox.proximity(Batches.from_arrays(X, batch_rows=60)), native.proximity(X))
+    nearest = prox.kneighbors(Batches.from_arrays(X, batch_rows=60), 4)[1]
+    assert_array_equal(nearest, native.kneighbors(X, 4)[1])
+    some = dask.from_array(X, chunks=(60, -1))
+    found = prox.kneighbors(some, 4)[1].compute(scheduler="sync")
+    assert_array_equal(found, native.kneighbors(X, 4)[1])
+    averages = prox.weighted_average(y, some).compute(scheduler="sync")
+    assert_allclose(averages, native.weighted_average(y, X), rtol=1e-6)
+
+
 def test_features_on_the_device(iris):
     import cupy
 
@@ -582,6 +658,7 @@ def test_added_samples_and_saved_kernels(tmp_path, leaves):
     prox = ForestProximity.from_leaves(few[:150], **known)
     prox.extend(few[150:])  # two parts
     whole = ForestProximity.from_leaves(few, weight_scheme="kerf", engine="native")
+    assert "gpu, " in str(prox.forecast())
     seen = prox.kneighbors(n_neighbors=5)[1]
     assert_array_equal(seen, prox.set_params(engine="native").kneighbors(n_neighbors=5)[1])
     whole.save(tmp_path / "kernel")

@@ -97,6 +97,16 @@ def test_packed_trees_lead_to_the_leaves_of_the_library(animal):
         assert_array_equal(found, forest.leaves(X))
 
 
+def test_xgboost_gets_the_right_number_of_features():
+    """It corrupts memory if there are more."""
+    module = pytest.importorskip("xgboost")
+    X = np.random.default_rng(0).normal(size=(90, 5))
+    forest = adapt(module.XGBClassifier(n_estimators=3).fit(X, X[:, 0] > 0))
+    for wrong in (X[:, :3], np.c_[X, X], np.c_[X, X].tolist()):
+        with pytest.raises(ValueError, match=r"X has \d+ features, but XGBC.* 5 features"):
+            forest.leaves(wrong)
+
+
 @pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
 def test_packed_trees_of_boosting_libraries(library):
     module = pytest.importorskip(library)

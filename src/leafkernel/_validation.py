@@ -13,6 +13,7 @@ import numpy.typing as npt
 from joblib import cpu_count, effective_n_jobs
 from sklearn.utils.validation import _num_samples, check_consistent_length
 
+from leafkernel._optional import in_main_memory
 from leafkernel._suggestions import suggest
 
 try:
@@ -145,7 +146,7 @@ def check_row_numbers(name: str, rows: Any, n_samples: int) -> npt.NDArray[np.in
 def check_values(values: Any, n_samples: int) -> npt.NDArray[np.float64]:
     """Return numbers for the training samples, as float64 of shape (n,) or (n, c)."""
     refuse_masked("values", values)
-    array = np.asarray(values)
+    array = np.asarray(in_main_memory(values))
     if array.dtype.kind not in "buif":
         raise TypeError(
             f"values must be numeric; got dtype {array.dtype}. For class labels, use class "

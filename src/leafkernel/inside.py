@@ -127,9 +127,14 @@ class Inside:
     @lazy
     def engine(self) -> Engine:
         """Return the engine, with results in main memory."""
-        engine = self.find_engine()
-        engine = getattr(engine, "on_host", lambda: engine)()
+        engine = self.host_engine()
         return PartedEngine(engine) if isinstance(self.kernel.index, PartedIndex) else engine
+
+    def host_engine(self) -> Engine:
+        """Return the engine for one part, with results in main memory."""
+        engine = self.find_engine()
+        found: Engine = getattr(engine, "on_host", lambda: engine)()
+        return found
 
     @lazy
     def own_engine(self) -> Engine:

@@ -499,6 +499,7 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         if weight_scheme is not None:
             fitted.scheme_ = deepcopy(find_scheme(weight_scheme))
         if X is not None:
+            X = in_main_memory(X)
             check_columns(fitted, X, reset=False)
             check_length("X", X, fitted.n_samples_fit_)
         if weight_scheme is None and symmetrize is None and dtype is None:
@@ -737,7 +738,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         check_flag("sort", sort)
         check_flag("dense", dense)
         if isinstance(X, Batches):
-            return X.joined(lambda rows: self.proximity(rows, sort=sort, dense=dense))
+            on_host = Inside.of(self).prox
+            return X.joined(lambda rows: on_host.proximity(rows, sort=sort, dense=dense))
         inside = Inside.of(self)
         product, prox, engine = inside.product(X), inside.prox, inside.own_engine
         limit = prox._limit(engine)
@@ -863,7 +865,8 @@ class ForestProximity(FittedRepr, InheritedTags, TransformerMixin, BaseEstimator
         """
         check_choice("by", by, ("value", "magnitude"))
         if isinstance(X, Batches):
-            return X.joined(lambda rows: self.kneighbors(rows, n_neighbors, by=by))
+            on_host = Inside.of(self).prox
+            return X.joined(lambda rows: on_host.kneighbors(rows, n_neighbors, by=by))
         inside = Inside.of(self)
         product = inside.product(X)
         n_neighbors = check_n_neighbors(n_neighbors, inside.n_samples, itself=X is None)

@@ -48,7 +48,7 @@ class DaskInside(Inside):
     @lazy
     def engine(self) -> DaskEngine:  # type: ignore[override]
         """Return the engine."""
-        return DaskEngine(self.find_engine())
+        return DaskEngine(self.host_engine())
 
     def route(self, X: Any) -> Any:
         """Return new samples, whose leaves are computed on the workers."""

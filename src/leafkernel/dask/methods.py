@@ -52,10 +52,8 @@ class Ask:
             product = kernel.training_product()
         else:
             product = kernel.product(routed(inside, kernel, X))
-        engine = inside.find_engine()
-        return cls(
-            kernel, product, DaskEngine(PartedEngine(engine))
-        )  # a kernel in memory may have parts
+        # A kernel in memory may have parts.
+        return cls(kernel, product, DaskEngine(PartedEngine(inside.host_engine())))
 
     @property
     def sizes(self) -> list[float]:

@@ -47,6 +47,11 @@ class PartedEngine:
         """Prepare one part."""
         return self.inner.prepare(index)
 
+    def describe(self, product: Product) -> str:
+        """Return the name of the engine of the first part."""
+        _, first = next(products(product))
+        return str(getattr(self.inner, "describe", lambda _: "")(first))
+
     def on_one_thread(self) -> PartedEngine:
         """Return the same engine on one thread."""
         return PartedEngine(self.inner.on_one_thread())

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
+from leafkernel._optional import in_main_memory
 from leafkernel._validation import check_tree_weights, refuse_masked
 from leafkernel.forests._base import Array, FittedForest, InBag, Unavailable
 from leafkernel.forests._trees import offsets_of
@@ -154,7 +155,7 @@ def check_leaves(leaves: Any, *, n_trees: int | None = None) -> npt.NDArray[np.i
     if issparse(leaves):
         raise TypeError("leaves must be a dense array; got a sparse matrix. Use leaves.toarray().")
     refuse_masked("leaves", leaves)
-    array = np.asarray(leaves)
+    array = np.asarray(in_main_memory(leaves))
     if array.ndim != 2:
         raise ValueError(
             f"leaves must have shape (n_samples, n_trees); got an array of shape {array.shape}."

@@ -118,8 +118,8 @@ class _TreesOfSklearn(FittedForest):
 
     def _validate_on_device(self, X: Any) -> Any:
         """Return a CuPy array as float32. The rules are those of :meth:`validate`."""
-        probe = np.zeros((1, X.shape[1]), dtype=np.float32)
-        self.validate(probe)  # raises an error if the number of features is wrong
+        # Raises an error if the shape or the type is wrong.
+        self.validate(np.zeros((min(X.shape[0], 1), X.shape[1]), dtype=X.dtype))
         X = X.astype(np.float32, copy=False)
         if X.shape[0] and not bool(abs(X).max() <= np.finfo(np.float32).max):  # NaN or infinity
             self.validate(X.get())

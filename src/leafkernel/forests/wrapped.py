@@ -15,6 +15,7 @@ try:
 except ImportError:  # scikit-learn < 1.6
     FrozenEstimator = None
 
+from leafkernel._optional import is_on_gpu
 from leafkernel._validation import describe
 from leafkernel.forests._base import (
     Array,
@@ -96,8 +97,8 @@ class PipelineForest(FittedForest):
         return self._last.leaves(self._transform(X), n_threads=n_threads)
 
     def packed(self, X: Any) -> tuple[RouteTable, Any] | None:
-        """Return packed trees and the transformed X as float32."""
-        return self._last.packed(self._transform(X))
+        """Return packed trees and the transformed X as float32. X must be in main memory."""
+        return None if is_on_gpu(X) else self._last.packed(self._transform(X))
 
     @property
     def learns_leaves(self) -> bool:  # type: ignore[override]

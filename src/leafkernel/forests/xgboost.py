@@ -127,6 +127,12 @@ class XGBoostForest(BoostedTrees):
             names = {"feature_names": booster.feature_names, "feature_types": booster.feature_types}
         elif isinstance(self.estimator, xgboost.XGBRanker) and "qid" in X.columns:
             X = X.drop(columns="qid")  # the query id is not a feature
+        n_features = X.shape[1] if hasattr(X, "shape") else np.shape(X)[1]
+        if n_features != self._booster.num_features():  # XGBoost may crash
+            raise ValueError(
+                f"X has {n_features} features, but {self} is expecting "
+                f"{self._booster.num_features()} features as input."
+            )
         return xgboost.DMatrix(
             X, missing=self._missing, nthread=n_threads, enable_categorical=True, **names
         )

@@ -16,7 +16,6 @@ from scipy.sparse import csr_array
 from leafkernel._progress import OnProgress
 from leafkernel._validation import check_choice
 from leafkernel.engines.gpu._device import (
-    clear_memory_errors,
     gpu_problem,
     kernel,
     load_cupy,
@@ -28,7 +27,7 @@ from leafkernel.engines.gpu._results import OnDevice, in_main_memory
 from leafkernel.engines.gpu._routing import route
 from leafkernel.engines.gpu._rows import DeviceProduct
 from leafkernel.engines.gpu._segments import Segments
-from leafkernel.engines.gpu._tiles import Tiles, in_tiles
+from leafkernel.engines.gpu._tiles import Tiles, in_column_groups, in_tiles
 from leafkernel.engines.native import NO_LIMIT, TooManyEntriesError
 from leafkernel.forests import RouteTable
 from leafkernel.incidence import WeighedRows
@@ -250,6 +249,7 @@ class GpuEngine:
                 samples[here] = cupy.take_along_axis(samples[here], order, axis=1)
             yield block.begin, block.end
 
+    @in_column_groups
     @in_tiles
     def sums(
         self,
@@ -265,6 +265,7 @@ class GpuEngine:
             block.times_dense(dense, out)
         return self._returned(out)
 
+    @in_column_groups
     @in_tiles
     def apply(self, product: Product, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Return Q Wᵀ @ values, shape (m, c), through the leaves."""
@@ -331,8 +332,7 @@ class GpuEngine:
         return tuple(map(asarray, found)) if isinstance(found, tuple) else asarray(found)
 
     def _on_device(self, product: Product) -> DeviceProduct:
-        with clear_memory_errors():
-            return DeviceProduct(product, product.index.prepared(self))
+        return DeviceProduct(product, product.index.prepared(self))
 
     def _results(self) -> Any:
         """Return a context that collects results where they are wanted."""
@@ -341,11 +341,10 @@ class GpuEngine:
     def _blocks(
         self, product: DeviceProduct, on_progress: OnProgress | None, **options: Any
     ) -> Iterator[Segments]:
-        with clear_memory_errors():
-            for block in product.blocks(budget=self.max_bytes, **options):
-                yield block
-                if on_progress is not None:
-                    on_progress(block.end)
+        for block in product.blocks(budget=self.max_bytes, **options):
+            yield block
+            if on_progress is not None:
+                on_progress(block.end)
 
     def _returned(self, array: Any) -> npt.NDArray[Any]:
         found: npt.NDArray[Any] = array if self.output == "cupy" else load_cupy().asnumpy(array)

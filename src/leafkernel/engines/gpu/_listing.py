@@ -94,15 +94,21 @@ def count_leaves(
     The result is None if the leaves are not on the device, or if the weights are not counts: only
     sums of counts do not depend on the order.
     """
-    cupy, weights = load_cupy(), rows.weights
-    columns = known_on_device(rows.incidence.columns)
+    columns, weights = known_on_device(rows.incidence.columns), rows.weights
     if columns is None or (weights is not None and weights.dtype != np.uint8):
         return None
+    try:
+        return _count_leaves(rows, columns)
+    except MemoryError:
+        return None
+
+
+def _count_leaves(
+    rows: WeighedRows, columns: Any
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64] | None]:
+    cupy, weights = load_cupy(), rows.weights
     if weights is not None:
-        try:
-            counts = to_device(weights)
-        except MemoryError:
-            return None
+        counts = to_device(weights)
         remember(weights, counts)  # the weights of the index are often the same array
     n_leaves = rows.incidence.coordinates.n_columns
     sizes = cupy.zeros(n_leaves, np.uint64)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import wraps
+from inspect import unwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from scipy.sparse import csr_array, vstack
 from leafkernel._memory import format_bytes
 from leafkernel._progress import OnProgress
 from leafkernel.engines.gpu._copies import Copier, copier
-from leafkernel.engines.gpu._device import clear_memory_errors, usable_bytes
+from leafkernel.engines.gpu._device import clear_memory_errors, load_cupy, usable_bytes
 from leafkernel.engines.gpu._index import default_part_size
 from leafkernel.engines.gpu._query import DeviceQuery
 from leafkernel.engines.gpu._uploads import forget, remember
@@ -126,9 +127,10 @@ def in_tiles(method: _Method) -> _Method:
 
     @wraps(method)
     def call(self: GpuEngine, product: Product, *args: Any, **params: Any) -> Any:
-        tiles = Tiles.of(product, self, _result_bytes(method.__name__, product, *args))
+        tiles = Tiles.of(product, self, _result_bytes(method.__name__, product, *args, **params))
         if tiles is None:
-            return method(self, product, *args, **params)
+            with clear_memory_errors():
+                return method(self, product, *args, **params)
         with clear_memory_errors(), copier() as copies:
             parts = tiles.product(product)
             slices = parts_of(parts.reference)
@@ -137,6 +139,41 @@ def in_tiles(method: _Method) -> _Method:
             return found if method.__name__ in _COUNTS else self.moved(found)
 
     return call
+
+
+def in_column_groups(method: _Method) -> _Method:
+    """Let a method of the engine multiply groups of columns, if not all fit on the device."""
+
+    @wraps(method)
+    def call(
+        self: GpuEngine,
+        product: Product,
+        values: npt.NDArray[np.float64],
+        on_progress: OnProgress | None = None,
+    ) -> Any:
+        n_leaves = product.query.incidence.coordinates.n_columns
+        of_column = 8 * (n_leaves + sum(product.shape))
+        groups = cut(values.shape[1], max(int(_SHARE * usable_bytes()) // of_column, 1))
+        found = []
+        for i, columns in enumerate(groups):
+            watch = []
+            if on_progress is not None:
+                watch = [_share_of(on_progress, i, len(groups), product)]
+            found.append(method(self, product, values[:, columns], *watch))
+        if len(found) == 1:
+            return found[0]
+        return (np if self.output == "numpy" else load_cupy()).concatenate(found, axis=1)
+
+    return call
+
+
+def _share_of(on_progress: OnProgress, group: int, n_groups: int, product: Product) -> OnProgress:
+    """Report the rows of one group as a share of all rows."""
+
+    def watch(done: int) -> None:
+        on_progress((group * product.n_rows + done) // n_groups)
+
+    return watch
 
 
 @dataclass(frozen=True)
@@ -237,7 +274,7 @@ class TileEngine:
 
     def _call(self, name: str, tile: Product, *args: Any, **params: Any) -> Any:
         # The method itself, because a tile must not be split again.
-        return getattr(type(self.inner), name).__wrapped__(self.inner, tile, *args, **params)
+        return unwrap(getattr(type(self.inner), name))(self.inner, tile, *args, **params)
 
     def _tiles(
         self, product: Product, on_progress: OnProgress | None = None
@@ -311,8 +348,12 @@ def _sample_bytes(rows: WeighedRows) -> int:
     return int(_query_bytes(rows) + rows.incidence.columns.shape[1] * (2 + 4 + 2 * weight))
 
 
-def _result_bytes(name: str, product: Product, *args: Any) -> int:
+def _result_bytes(name: str, product: Product, *args: Any, **params: Any) -> int:
     """Return the memory for the results of one query row of a method, if it is fixed."""
     if name == "nearest":
-        return int(args[0]) * (8 + product.dtype.itemsize)
-    return 8 * int(args[0].shape[1]) if name in ("sums", "apply") else 0
+        k = args[0] if args else params["k"]
+        return int(k) * (8 + product.dtype.itemsize)
+    if name in ("sums", "apply"):
+        values = args[0] if args else params["values"]
+        return 8 * int(values.shape[1])
+    return 0
