@@ -162,6 +162,32 @@ def test_bitmaps_of_large_leaves(n_samples, own, rng):
         assert_array_equal(found[0], native[0])
 
 
+@pytest.mark.skipif(not EMULATED, reason="counts calls of the stand-in for CuPy")
+def test_few_kernels_and_few_waits(rng, monkeypatch):
+    """Each one costs time in which the device does nothing."""
+    import cupy
+
+    product = make_product(rng, 20, 300, 10, own=np.arange(20, dtype=np.int32))
+    engine, counts = GpuEngine(output="cupy"), {"kernels": 0, "waits": 0}
+    expected = engine.rows(product)  # the samples are on the device now
+
+    def count(kind, method):
+        def call(*args, **kwargs):
+            counts[kind] += 1
+            return method(*args, **kwargs)
+
+        return call
+
+    kernel, array = cupy._compiler._Function, cupy.ndarray
+    monkeypatch.setattr(kernel, "__call__", count("kernels", kernel.__call__))
+    monkeypatch.setattr(array, "__int__", count("waits", array.__int__))
+    monkeypatch.setattr(array, "get", count("waits", array.get))
+    found = engine.rows(product)
+    assert counts == {"kernels": 4, "waits": 3}
+    monkeypatch.undo()
+    assert_same(found.get(), expected.get())
+
+
 def test_results_do_not_vary(rng):
     product = make_product(rng, FEW, MANY, 50, leaves_per_tree=200, dtype=np.float64)
     engine, values = GpuEngine(), rng.normal(size=(MANY, 3))
